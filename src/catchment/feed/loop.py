@@ -10,7 +10,7 @@ Reading an epoch overlaps the apply of the one before; commits stay in order.
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, 
 from catchment.feed.altered import commented, lost_in, told_by_catalog
 from catchment.feed.applier import Applier
 from catchment.feed.arrivals import Arrivals
+from catchment.feed.between import Between, Mends
 from catchment.feed.children import Children
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
@@ -75,18 +76,6 @@ class Audience:
     committed: Callable[[Report], None]
     rested: Callable[[Rest], None]
     troubles: Troubles
-
-
-class Mends(Protocol):
-    """What mends rows of the lake."""
-
-    def due(self) -> bool:
-        """Whether something is to be mended: then the standing epoch is applied before `next` is asked."""
-        ...
-
-    def next(self, standing: Manifest) -> Manifest | None:
-        """The epoch behind `standing` that mends, if one does."""
-        ...
 
 
 class Loop:
@@ -148,10 +137,11 @@ class Loop:
         """
         failures, well_at = 0, world.steady_seconds()
         pending: world.Future[None] | None = None
+        coming = Between(between, mender)
         with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
                 began = world.steady_seconds()
-                pending = self._go_between(between(self._standing), applier, pending)
+                pending = self._go_between(coming.next(self._standing), applier, pending)
                 if mender is not None and mender.due():
                     if pending is not None and (not self._applied(pending) or done(self._committed)):
                         return self._committed
@@ -181,9 +171,12 @@ class Loop:
                     if done(read):
                         return self._committed
                     self._rest(read)
+                    coming.wait(self._turn_seconds, self._standing, self._stop)
                     continue
                 pending = self._begun_to_apply(applier, read)
-                self._pause(began, read)
+                if read.cut.idle or self._waits:
+                    taken = world.steady_seconds() - began
+                    coming.wait(self._epoch_seconds - taken, self._standing, self._stop)
             self._finish(pending)
         return self._committed
 
@@ -197,7 +190,6 @@ class Loop:
         cut = replace(self._standing.cut, shards=read.cut.shards)
         self._standing = replace(self._standing, cut=cut, absent=read.absent)
         self._audience.rested(Rest(read.time_us, self._standstill.refusals, read.absent))
-        self._stop.wait(self._turn_seconds)
 
     def _go_between(
         self, next_one: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
@@ -376,11 +368,6 @@ class Loop:
         self._audience.committed(
             Report(read, commit, phases, times, lag, self._standstill.refusals, existence)
         )
-
-    def _pause(self, began: float, read: Manifest) -> None:
-        """Wait out the interval, unless there is still something to copy."""
-        if read.cut.idle or self._waits:
-            self._stop.wait(max(0.0, self._epoch_seconds - (world.steady_seconds() - began)))
 
     @property
     def _epoch_seconds(self) -> float:

@@ -4,9 +4,10 @@ stopped it. Then the shard begins again, and another loop goes on."""
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from catchment.feed.between import Mends
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
-from catchment.feed.loop import Loop, Mends
+from catchment.feed.loop import Loop
 from catchment.feed.take_up import TakenUp
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, LogLost

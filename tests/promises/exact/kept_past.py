@@ -1,11 +1,13 @@
 """What a table that keeps its past must have once a new copy of it is compared with what stands."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
+import catchment
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -110,3 +112,15 @@ def alike(rows: list[Row], names: list[str]) -> list[str]:
     return sorted(
         repr([one.timestamp() if isinstance(one, datetime) else one for one in row]) for row in values
     )
+
+
+def must_tell(steps: Steps, table: str, then: int, before: list[Row]) -> None:
+    """The changes of a plain table since an epoch lead to what it is from what it had before, and none is told twice.
+    Columns that it did not have then are left out."""
+    names = [*before[0]]
+    rows = Counter(alike(before, names))
+    for change in catchment.changes(steps.file, f"{steps.schema}.{table}", since=then).arrow().to_pylist():
+        (row,) = alike([change], names)
+        rows[row] += -1 if change["_change_type"] in ("delete", "update_preimage") else 1
+    assert min(rows.values()) >= 0, rows
+    assert sorted(rows.elements()) == alike(plain(steps, table), names)

@@ -93,60 +93,18 @@ def given(steps: Steps) -> int:
         return orders.give(store, replace(order(Action.APPLY), value=told(feed)))
 
 
-def test_a_table_joins(steps: Steps) -> None:
-    with running(steps):
-        takes(steps, "t", "other", "late")
-        assert applied(steps) == "done: the run goes by tables"
-        wait(lambda: enters(steps, "late"))
-        follows(steps)
-    steps.must_be_equal("late", "id")
-
-
-def test_a_table_leaves_and_only_when_it_is_named(steps: Steps) -> None:
-    with running(steps):
-        takes(steps, "other")
-        assert applied(steps).startswith(
-            f"refused: tables: {steps.schema}.t no longer matches, but the feed carries it"
-        )
-        assert carried(steps) == {"t", "other"}
-        assert applied(steps, "t") == "done: the run goes by tables"
-        wait(lambda: carried(steps) == {"other"})
-        follows(steps)
-        assert applied(steps, "t") == "done: the run goes by it already"
-
-
-def test_settings_change_and_what_cannot_is_named(steps: Steps) -> None:
-    with running(steps):
-        described = yaml.safe_load(steps.file.read_text())
-        lake = described["sink"]
-        steps.set(
-            epoch={"interval": "70ms", "tick": "20ms"},
-            sink={**lake, "settle": "3s", "path": str(Path(lake["path"]).with_name("elsewhere"))},
-        )
-        assert applied(steps) == (
-            "done: the run goes by epoch.interval, epoch.tick, sink.settle; "
-            "by sink.path it goes when it is started again"
-        )
-        assert applied(steps) == (
-            "refused: sink.path cannot change while a feed runs; change the feed file and start the run again"
-        )
-        steps.set(sink={**lake, "settle": "3s"})
-        follows(steps)
-        assert applied(steps) == "done: the run goes by it already"
-        steps.set(columns=[{"match": f"{steps.schema}.t.n", "mask": "nulls"}])
-        assert applied(steps).startswith(
-            f"refused: columns: those for {steps.schema}.t are not what the feed began with"
-        )
-        follows(steps)
-
-
-def test_what_cannot_be_taken_up_is_refused_and_the_run_goes_on_as_before(
-    steps: Steps, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.promise("another feed file is applied to a feed that runs")
+def test_a_run_goes_by_another_feed_file(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    usual = doctor.must_be_set_up
+    with pytest.raises(StateError, match="the next run goes by its feed file"):
+        catchment.apply(steps.file)
+    assert execute(["apply", str(steps.file)]) == 6
+    assert "is not run by anybody" in capsys.readouterr().err
+    usual, refused = doctor.must_be_set_up, [3]
 
     def set_up(endpoint: Endpoint, tables: Sequence[str]) -> list[TableId]:
-        if len(tables) == 3:
+        if len(tables) == refused[0]:
             raise SourceError("shard 80-: the user lacks SELECT")
         return usual(endpoint, tables)
 
@@ -156,6 +114,65 @@ def test_what_cannot_be_taken_up_is_refused_and_the_run_goes_on_as_before(
         assert applied(steps) == "refused: shard 80-: the user lacks SELECT"
         follows(steps)
         assert carried(steps) == {"t", "other"}
+        refused[0] = 0
+        assert applied(steps) == "done: the run goes by tables"
+        wait(lambda: enters(steps, "late"))
+        follows(steps)
+        must_change_settings(steps)
+        must_leave_when_named(steps)
+        must_print(steps, capsys)
+    steps.must_be_equal("late", "id")
+
+
+def must_change_settings(steps: Steps) -> None:
+    """Those that may change while a feed runs are gone by; what cannot is named."""
+    lake = yaml.safe_load(steps.file.read_text())["sink"]
+    steps.set(
+        epoch={"interval": "70ms", "tick": "20ms"},
+        sink={**lake, "settle": "3s", "path": str(Path(lake["path"]).with_name("elsewhere"))},
+    )
+    assert applied(steps) == (
+        "done: the run goes by epoch.interval, epoch.tick, sink.settle; by sink.path it goes when it is started again"
+    )
+    assert applied(steps) == (
+        "refused: sink.path cannot change while a feed runs; change the feed file and start the run again"
+    )
+    steps.set(sink={**lake, "settle": "3s"})
+    follows(steps)
+    assert applied(steps) == "done: the run goes by it already"
+    steps.set(columns=[{"match": f"{steps.schema}.t.n", "mask": "nulls"}])
+    assert applied(steps).startswith(
+        f"refused: columns: those for {steps.schema}.t are not what the feed began with"
+    )
+    steps.set(columns=[])
+    follows(steps)
+
+
+def must_leave_when_named(steps: Steps) -> None:
+    """A table leaves only when it is named."""
+    takes(steps, "other", "late")
+    assert applied(steps).startswith(
+        f"refused: tables: {steps.schema}.t no longer matches, but the feed carries it"
+    )
+    assert carried(steps) == {"t", "other", "late"}
+    assert applied(steps, "t") == "done: the run goes by tables"
+    wait(lambda: carried(steps) == {"other", "late"})
+    follows(steps)
+    assert applied(steps, "t") == "done: the run goes by it already"
+
+
+def must_print(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints the answers, and the order has no secret."""
+    steps.set(verify={"every": "7d"}, mask_key="0123456789abcdef")
+    assert execute(["apply", str(steps.file)]) == 0
+    assert "apply the feed file: done: the run goes by verify.every" in capsys.readouterr().out
+    assert execute(["apply", str(steps.file), "--leave", f"{steps.schema}.other"]) == 6
+    assert f'--leave {steps.schema}.other: `tables` takes it; add "!' in capsys.readouterr().out
+    state = Path(str(steps.feed.state.get_secret_value()).removeprefix("sqlite:///"))
+    secrets = [shard.password.get_secret_value() for shard in steps.feed.source.shards] + ["0123456789abcdef"]
+    kept = b"".join(file.read_bytes() for file in state.parent.glob(f"{state.name}*"))
+    assert kept
+    assert not [one for one in secrets if one and one.encode() in kept]
 
 
 def test_a_run_that_dies_before_it_answers_leaves_the_order_to_the_next(
@@ -214,24 +231,3 @@ def test_every_epoch_is_exact_while_files_are_applied_again_and_again(steps: Ste
             writer.join()
     steps.must_be_equal("t", "id", "n")
     assert judged(steps, [f"{steps.schema}.t"]) > 12
-
-
-def test_nobody_runs_the_feed(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(StateError, match="the next run goes by its feed file"):
-        catchment.apply(steps.file)
-    assert execute(["apply", str(steps.file)]) == 6
-    assert "is not run by anybody" in capsys.readouterr().err
-
-
-def test_the_command_and_no_secret_in_the_order(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    with running(steps):
-        steps.set(verify={"every": "7d"}, mask_key="0123456789abcdef")
-        assert execute(["apply", str(steps.file)]) == 0
-        assert "apply the feed file: done: the run goes by verify.every" in capsys.readouterr().out
-        assert execute(["apply", str(steps.file), "--leave", f"{steps.schema}.t"]) == 6
-        assert f'--leave {steps.schema}.t: `tables` takes it; add "!' in capsys.readouterr().out
-    state = Path(str(steps.feed.state.get_secret_value()).removeprefix("sqlite:///"))
-    secrets = [shard.password.get_secret_value() for shard in steps.feed.source.shards] + ["0123456789abcdef"]
-    kept = b"".join(file.read_bytes() for file in state.parent.glob(f"{state.name}*"))
-    assert kept
-    assert not [one for one in secrets if one and one.encode() in kept]

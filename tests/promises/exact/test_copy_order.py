@@ -12,9 +12,10 @@ from catchment.watch.report import Observer
 from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
 
-ROWS = 600
+ROWS = 150
 
 
+@pytest.mark.promise("tables are copied in the order that the feed file says")
 def test_a_table_waits_for_those_before_it(
     shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,141 +6,112 @@ from pathlib import Path
 import pytest
 
 import catchment
-from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
-from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.test_stale import plain, rows_of
+from tests.promises.exact.manifests import (
+    born_on,
+    carried,
+    lake,
+    manifests,
+    must_be_equal,
+    must_be_rows,
+    newest,
+    outside,
+    source,
+    stale,
+)
+from tests.promises.exact.steps import Steps, caught_up
+from tests.promises.exact.test_stale import plain
 from tests.world.settled import settled
 
 PROOF = ("INSERT INTO other VALUES ()",)
-FIRST = {(1, 1), (2, 2)}
+MADE = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (1, 1), (2, 2)")
+KEY = ("id", "n")
+# What becomes of each: it goes for good, comes back as another, goes on one shard first, is made again on one first, is
+# dropped and made again between two epochs, and is renamed.
+TABLES = ("gone", "back", "apart", "half", "at_once", "named")
+OTHER = ("id", "w")
 
 
 @pytest.fixture
 def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
-    """A feed of two tables on two shards that has caught up."""
-    run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
-    begun.everywhere(
-        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
-        "INSERT INTO t VALUES (1, 1), (2, 2)",
-        "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
-        *PROOF,
+    """A feed that has caught up and takes no new table but those that come back."""
+    made = [sql.format(t=name) for name in TABLES for sql in MADE]
+    made += ["CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)", *PROOF]
+    return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *made)
+
+
+@pytest.mark.promise("a table that is dropped leaves the feed, and may come back")
+def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
+    steps.set(new_tables="skip")
+    begin, columns = newest(steps).epoch, dict.fromkeys(TABLES, KEY)
+    rows = source(steps, columns)
+    steps.everywhere(
+        "UPDATE gone SET n = 0", *(f"DROP TABLE {name}" for name in ("gone", "back", "half")), *PROOF
     )
-    begun.run()
-    return begun
-
-
-def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert row is not None
-    return row.manifest
-
-
-def test_it_leaves_and_its_past_stays(steps: Steps) -> None:
-    exact = newest(steps).epoch
-    steps.everywhere("UPDATE t SET n = 0", "DROP TABLE t", *PROOF)
+    steps.everywhere("CREATE TABLE never (id INT PRIMARY KEY)")
+    again = (
+        "CREATE TABLE {t} (id INT PRIMARY KEY, w VARCHAR(9))",
+        "INSERT INTO {t} VALUES (7, 'new'), (8, 'x')",
+    )
+    steps.everywhere("DROP TABLE at_once", *(sql.format(t="at_once") for sql in again))
+    steps.sql("-80", "DROP TABLE apart", *PROOF)
     steps.run()
-    assert [(one.table.name, one.epoch, one.dropped) for one in newest(steps).outside] == [("t", exact, True)]
-    assert newest(steps).stale == ()
+    assert {(one.table.name, one.epoch, one.dropped) for one in newest(steps).outside} == {
+        (name, begin, True) for name in ("gone", "back", "half")
+    }
+    assert stale(newest(steps)) == {"apart"}
+    assert carried(newest(steps)) == {"at_once", "named", "other"}
+    must_be_rows(lake(steps, {"apart": KEY}), {"apart": rows["apart"]})  # as of then
     with pytest.raises(
-        ConfigError, match=r"\.t \(it was dropped, and its lake table stands as of .*\) as of epoch"
+        ConfigError, match=r"\.gone \(it was dropped, and its lake table stands as of .*\) as of epoch"
     ):
-        catchment.read(steps.file, f"{steps.schema}.t")
-    assert rows_of(steps, "id", "n", epoch=exact) == FIRST
+        catchment.read(steps.file, f"{steps.schema}.gone")
+    must_be_rows(lake(steps, columns, begin), rows)
     settled(steps.feed)
-    assert plain(steps, "id", "n") == [sorted(FIRST)] * 2
-    steps.everywhere(*PROOF)
-    steps.must_be_equal("other", "id")
+    assert plain(steps, "gone", *KEY) == [rows["gone"]] * 2
 
-
-def test_it_comes_back_with_another_table_of_its_name(steps: Steps) -> None:
-    exact = newest(steps).epoch
-    steps.everywhere("DROP TABLE t", *PROOF)
-    steps.run()
-    steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, w VARCHAR(9))", "INSERT INTO t VALUES (7, 'new')")
-    steps.must_be_equal("t", "id", "w")
-    assert newest(steps).outside == ()
-    assert rows_of(steps, "id", "n", epoch=exact) == FIRST
-    settled(steps.feed)
-    assert plain(steps, "id", "w") == [[(7, "new")]] * 2
-    steps.everywhere("DROP TABLE t", *PROOF)
-    steps.run()
-    assert [one.table.name for one in newest(steps).outside] == ["t"]
-
-
-def test_one_shard_before_the_other(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
-    exact = newest(steps).epoch
-    steps.sql("-80", "DROP TABLE t", *PROOF)
-    steps.run()
-    assert [one.table.name for one in newest(steps).stale] == ["t"]
-    assert rows_of(steps, "id", "n") == FIRST  # as of then
-    steps.sql("80-", "INSERT INTO t VALUES (3, 3)", "DROP TABLE t", *PROOF)
+    for name in ("back",):
+        steps.everywhere(*(sql.format(t=name) for sql in again))
+    steps.sql("80-", *(sql.format(t="half") for sql in again))
+    steps.sql("80-", "INSERT INTO apart VALUES (3, 3)", "DROP TABLE apart", *PROOF)
     steps.sql("-80", *PROOF)
     steps.renew(*PROOF)
-    assert [one.table.name for one in newest(steps).outside] == ["t"]
-    assert (
-        f"{steps.schema}.t was dropped on every shard: its lake table stays as of epoch {epoch_text(exact)}"
-        in (caplog.messages)
-    )
+    assert outside(newest(steps)) == {"gone", "apart", "half"}
+    said = f"{steps.schema}.apart was dropped on every shard: its lake table stays as of epoch {epoch_text(begin)}"
+    assert said in caplog.messages
+    steps.sql("-80", *(sql.format(t="half") for sql in again))
+    steps.enter("half", *PROOF)
+    came = dict.fromkeys(("back", "half", "at_once"), OTHER)
+    must_be_equal(steps, {**came, "named": KEY, "other": ("id",)})
+    for name in came:
+        assert born_on(manifests(steps), name) == {"-80", "80-"}, name
+    assert "never" not in carried(newest(steps))
+    settled(steps.feed)
+    assert plain(steps, "back", *OTHER) == [steps.source("back", *OTHER)] * 2
+    must_be_rows(lake(steps, columns, begin), rows)
 
-
-def test_made_again_on_one_shard_it_waits_for_the_other(steps: Steps) -> None:
-    steps.everywhere("DROP TABLE t", *PROOF)
-    steps.run()
-    steps.sql("80-", "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (5, 5)")
-    steps.run()
-    assert [one.table.name for one in newest(steps).outside] == ["t"]
-    steps.sql("-80", "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
-    steps.must_be_equal("t", "id", "n")
-
-
-def test_it_comes_back_also_where_new_tables_do_not_enter(steps: Steps) -> None:
-    steps.set(new_tables="skip")
-    steps.everywhere("DROP TABLE t", *PROOF)
-    steps.run()
-    steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (6, 6)")
-    steps.everywhere("CREATE TABLE never (id INT PRIMARY KEY)")
-    steps.must_be_equal("t", "id", "n")
-    assert {shape.table.name for shape in newest(steps).shapes} == {"t", "other"}
-
-
-def test_a_schema_that_is_dropped_and_a_table_that_is_renamed_away(steps: Steps) -> None:
-    steps.everywhere("RENAME TABLE t TO away", *PROOF)
-    steps.run()
-    steps.everywhere(*PROOF)
-    steps.must_be_equal("away", "id", "n")
-    assert [one.table.name for one in newest(steps).outside] == ["t"]
-    steps.everywhere("RENAME TABLE away TO t", "UPDATE t SET n = 9", *PROOF)
+    steps.set(new_tables="carry", tables=[f"{steps.schema}.*", f"!{steps.schema}.never"])
+    steps.everywhere("DROP TABLE back", "RENAME TABLE named TO away", *PROOF)
+    steps.enter("away", *PROOF)
+    assert outside(newest(steps)) == {"gone", "apart", "named", "back"}
+    must_be_equal(steps, {"away": KEY})
+    steps.everywhere("RENAME TABLE away TO named", "UPDATE named SET n = 9", *PROOF)
+    steps.enter("named", *PROOF)
     steps.renew(*PROOF)
-    steps.must_be_equal("t", "id", "n")
-    assert [one.table.name for one in newest(steps).outside] == ["away"]
+    must_be_equal(steps, {"named": KEY, "other": ("id",)})
+    assert outside(newest(steps)) == {"gone", "apart", "away", "back"}
 
 
 def test_every_table_may_go_and_come_back(steps: Steps) -> None:
-    steps.everywhere("DROP TABLE t, other")
+    steps.everywhere(f"DROP TABLE {', '.join(TABLES)}, other")
     steps.run()
     assert newest(steps).tables == set()
     steps.run()
     assert not catchment.tables(steps.file)
-    steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (8, 8)")
-    steps.must_be_equal("t", "id", "n")
-
-
-@pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
-def test_a_run_that_dies_meanwhile_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    steps.everywhere("DROP TABLE t", *PROOF)
-    steps.die_again_and_again(fault, 5)
-    steps.run()
-    assert [one.table.name for one in newest(steps).outside] == ["t"]
-    steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (8, 8)")
-    steps.die_again_and_again(fault, 5)
-    # A run that dies between manifest and commit forgets the CREATE. Then others have to prove it visible.
-    steps.enter("t", *PROOF)
-    steps.must_be_equal("t", "id", "n")
+    steps.everywhere("CREATE TABLE gone (id INT PRIMARY KEY, n INT)", "INSERT INTO gone VALUES (8, 8)")
+    steps.enter("gone")
+    must_be_equal(steps, {"gone": KEY})

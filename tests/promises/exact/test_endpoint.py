@@ -17,7 +17,12 @@ from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
 
-@pytest.fixture(params=["mariadb", "mysql"])
+@pytest.fixture(
+    params=[
+        pytest.param("mariadb", marks=pytest.mark.promise("the address of a server may change")),
+        "mysql",
+    ]
+)
 def server(request: pytest.FixtureRequest) -> PrivateServer:
     """One of each kind; MySQL has a server_uuid, MariaDB has none."""
     name = {"mariadb": "shard", "mysql": "mysql_server"}[request.param]

@@ -3,28 +3,42 @@
 Nothing of the gap is taken as read. Other tables go on, and no new feed is needed.
 """
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import count, cycle
 from pathlib import Path
 
 import pytest
 
 import catchment
 from catchment.demo.server import PrivateServer
+from catchment.feed import runner
+from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
 from catchment.model.table_state import TableState
-from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.state.store import Store
 from tests.promises.exact.feedrun import FeedRun
-from tests.promises.exact.steps import Steps, run_here
+from tests.promises.exact.manifests import lake, manifests, must_be_chain, must_be_equal, newest, stale
+from tests.promises.exact.steps import Died, Rows, Steps, run_here
 from tests.promises.exact.test_stale import plain, status_of
 from tests.world.purged import begin_anew
 from tests.world.servers.chosen import chosen_server
 from tests.world.settled import settled
 
-FIRST = [(shard, key, key * 10) for shard in ("-80", "80-") for key in (1, 2, 3)]
-GAP = ("UPDATE t SET n = n + 1 WHERE id = 1", "DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (4, 40)")
+KEY = ("id", "n")
+BOTH = {"t": KEY, "alone": ("id",)}
+GAP = ("UPDATE t SET n = n + 1 WHERE id = 1", "DELETE FROM t WHERE id = 2", "REPLACE INTO t VALUES (4, 40)")
+# A server at rest needs a transaction to show what is visible.
+PROOF = ("CREATE TABLE IF NOT EXISTS proof (id INT) ENGINE=MEMORY", "DROP TABLE proof")
+FAULTS = [
+    Fault.AFTER_PLAN,
+    Fault.AFTER_MANIFEST,
+    Fault.BETWEEN_APPLIES,
+    Fault.AFTER_APPLY,
+    Fault.AFTER_EPOCH_ROW,
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +57,8 @@ def steps(
 ) -> Steps:
     """A feed that has caught up and is settled: `t` on both shards, `alone` on the second one."""
     run_here(monkeypatch)
+    # A run waits for that long for tables that are stale, which here wait for an order.
+    monkeypatch.setattr(runner, "_ENTERS_SECONDS", 0.2)
     begun = Steps(tmp_path, own, fresh_schema(*own.values()))
     begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)"
@@ -51,12 +67,6 @@ def steps(
     begun.run()
     settled(begun.feed)
     return begun
-
-
-def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert row is not None
-    return row.manifest
 
 
 def purged(server: PrivateServer, steps: Steps) -> None:
@@ -75,13 +85,6 @@ def reset(server: PrivateServer, steps: Steps) -> None:
 WAYS = {"purged": purged, "reset": reset}
 
 
-def told(steps: Steps) -> str:
-    """Why the table is stale, as the status has it."""
-    found = status_of(steps)
-    assert found.state is TableState.STALE
-    return found.reason
-
-
 def ordered(steps: Steps, action: str = "start", table: str | None = None) -> None:
     """Order a copy; the next run obeys."""
     given = catchment.dump(steps.file, action, None if table is None else f"{steps.schema}.{table}", wait=0)
@@ -89,86 +92,110 @@ def ordered(steps: Steps, action: str = "start", table: str | None = None) -> No
 
 
 def renewed(steps: Steps) -> None:
-    """Run until nothing is stale; a server at rest needs a transaction to show what is visible."""
-    steps.renew("CREATE TABLE IF NOT EXISTS proof (id INT) ENGINE=MEMORY", "DROP TABLE proof")
-    steps.must_be_equal("t", "id", "n")
+    """Run until nothing is stale."""
+    steps.renew(*PROOF)
+    must_be_equal(steps, BOTH)
 
 
-@pytest.mark.parametrize("way", WAYS)
+def must_wait(steps: Steps, epoch: int, rows: Rows) -> None:
+    """Run the feed: the table of the shard stands still as of an epoch, and waits for an order; the other one goes on."""
+    steps.run()
+    assert [(one.table.name, one.epoch, one.waits) for one in newest(steps).stale] == [("t", epoch, True)]
+    assert steps.lake("t", *KEY) == rows
+    must_be_equal(steps, {"alone": ("id",)})
+    found = status_of(steps)
+    assert found.state is TableState.STALE
+    assert "shard -80" in found.reason
+    assert "catchment dump start" in found.reason
+
+
+@pytest.mark.promise("a shard whose log is lost begins again, and its tables wait for an order")
 def test_the_tables_of_the_shard_stand_still_until_an_order_copies_them_again(
-    own: dict[str, PrivateServer], steps: Steps, way: str
+    own: dict[str, PrivateServer], steps: Steps
 ) -> None:
-    exact = newest(steps).epoch
-    WAYS[way](own["-80"], steps)
-    steps.sql("80-", "UPDATE t SET n = 0", "INSERT INTO alone VALUES (2)")
-    for _ in range(2):
-        steps.run()
-        (stale,) = newest(steps).stale
-        assert (stale.table.name, stale.epoch, stale.waits) == ("t", exact, True)
-        assert steps.lake("t", "id", "n") == FIRST
-        assert steps.lake("alone", "id") == steps.source("alone", "id")
-        assert "shard -80" in told(steps)
-        assert "catchment dump start" in told(steps)
+    seen: dict[int, Rows] = {}
+    for number, lose in enumerate(WAYS.values()):
+        exact, rows = newest(steps).epoch, steps.source("t", *KEY)
+        seen[exact] = rows
+        lose(own["-80"], steps)
+        steps.sql("80-", f"UPDATE t SET n = {number}", f"INSERT INTO alone VALUES ({number + 2})")
+        for _ in range(2):
+            must_wait(steps, exact, rows)
+            settled(steps.feed)
+            assert plain(steps, "t", *KEY) == [rows] * 2
+        steps.sql("-80", f"UPDATE t SET n = 7{number} WHERE id = 4")
+        ordered(steps)
+        renewed(steps)
+        assert ("-80", 4, 70 + number) in steps.lake("t", *KEY)
         settled(steps.feed)
-        assert plain(steps, "id", "n") == [sorted({row[1:] for row in FIRST})] * 2
-    steps.sql("-80", "UPDATE t SET n = 7 WHERE id = 4")
-    ordered(steps)
-    renewed(steps)
-    assert ("-80", 4, 7) in steps.lake("t", "id", "n")
-    settled(steps.feed)
-    assert steps.lake("t", "id", "n") == steps.source("t", "id", "n")
-    rows = catchment.read(steps.file, f"{steps.schema}.t", exact).arrow().to_pylist()
-    assert sorted((row["_shard"], row["id"], row["n"]) for row in rows) == FIRST
+        must_be_equal(steps, BOTH)
+    for epoch, rows in seen.items():
+        assert lake(steps, {"t": KEY}, epoch) == {"t": rows}
 
 
-@pytest.mark.parametrize("writes", [True, False], ids=["busy", "idle"])
-def test_a_reset_under_a_running_feed(own: dict[str, PrivateServer], steps: Steps, writes: bool) -> None:
-    """The run goes on, in the same process."""
+def test_a_reset_under_a_running_feed(own: dict[str, PrivateServer], steps: Steps) -> None:
+    """The run goes on, in the same process, also where nothing is written behind the reset."""
+
+    def is_renewed(epochs: list[Manifest]) -> bool:
+        if epochs[-1].stale:
+            steps.everywhere(*PROOF)
+        return not epochs[-1].stale and epochs[-1].cut.copied
+
     with FeedRun(steps.feed) as run:
-        steps.everywhere("UPDATE t SET n = n + 1")
-        run.wait_for_log(own)
-        steps.sql("-80", *GAP)
-        own["-80"].sql("RESET MASTER")
-        if writes:
-            steps.sql("-80", *(f"UPDATE t SET n = {number} WHERE id = 3" for number in range(40)))
-        run.wait("a stale table", lambda epochs: any(one.waits for one in epochs[-1].stale))
-        steps.sql("80-", "INSERT INTO alone VALUES (7)")
-        ordered(steps, "restart", "t")
-        steps.everywhere("UPDATE t SET n = n + 1", "UPDATE t SET n = n + 2")
-        run.wait("a new copy", lambda epochs: not epochs[-1].stale and epochs[-1].cut.copied)
-        steps.everywhere("UPDATE t SET n = n + 4")
-        run.wait_for_log(own)
-    steps.must_be_equal("t", "id", "n")
-    steps.must_be_equal("alone", "id")
+        for writes in (40, 0):
+            steps.everywhere("UPDATE t SET n = n + 1")
+            run.wait_for_log(own)
+            steps.sql("-80", *GAP)
+            own["-80"].sql("RESET MASTER")
+            if writes:
+                steps.sql("-80", *(f"UPDATE t SET n = {number} WHERE id = 3" for number in range(writes)))
+            run.wait("a stale table", lambda epochs: any(one.waits for one in epochs[-1].stale))
+            steps.sql("80-", "INSERT INTO alone VALUES (NULL)")
+            ordered(steps, "restart", "t")
+            steps.everywhere("UPDATE t SET n = n + 1", "UPDATE t SET n = n + 2")
+            run.wait("a new copy", is_renewed)
+            steps.everywhere("UPDATE t SET n = n + 4")
+            run.wait_for_log(own)
+    steps.run()
+    must_be_equal(steps, BOTH)
 
 
-FAULTS = [
-    pytest.param(Fault.AFTER_PLAN, marks=pytest.mark.wide),
-    Fault.AFTER_MANIFEST,
-    pytest.param(Fault.BETWEEN_APPLIES, marks=pytest.mark.wide),
-    pytest.param(Fault.AFTER_APPLY, marks=pytest.mark.wide),
-    pytest.param(Fault.AFTER_EPOCH_ROW, marks=pytest.mark.wide),
-]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_run_that_dies_anywhere_is_gone_on_with(
-    own: dict[str, PrivateServer], steps: Steps, fault: Fault
-) -> None:
-    exact = newest(steps).epoch
+def test_runs_that_die_are_gone_on_with(own: dict[str, PrivateServer], steps: Steps) -> None:
+    """Each dies at another place, later and later, until one comes through."""
+    exact, rows = newest(steps).epoch, steps.source("t", *KEY)
     purged(own["-80"], steps)
     steps.everywhere("UPDATE t SET n = n + 1")
-    steps.die_again_and_again(fault, 8)
-    steps.run()
-    assert [(one.table.name, one.epoch) for one in newest(steps).stale] == [("t", exact)]
-    assert steps.lake("t", "id", "n") == FIRST
+    deaths = dying(steps)
+    must_wait(steps, exact, rows)
     ordered(steps)
     steps.everywhere("UPDATE t SET n = n + 1")
-    steps.die_again_and_again(fault, 12)
+    deaths += dying(steps)
+    assert deaths > 5
     renewed(steps)
+    must_be_chain(manifests(steps))
 
 
-def test_a_second_loss_while_the_copy_is_waited_for(own: dict[str, PrivateServer], steps: Steps) -> None:
+def dying(steps: Steps) -> int:
+    """How many runs die before one comes through."""
+    deaths = 0
+    for fault, number in zip(cycle(FAULTS), count(1)):
+        left = [1 + number // len(FAULTS)]
+
+        def die(at: Fault, fault: Fault = fault, left: list[int] = left) -> None:
+            left[0] -= at is fault
+            if left[0] == 0:
+                raise Died
+
+        with suppress(Died):
+            run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
+            return deaths
+        deaths += 1
+    raise AssertionError
+
+
+def test_losses_upon_losses(own: dict[str, PrivateServer], steps: Steps) -> None:
+    """A second one while the copy is waited for, one behind an order, and one of a log in which a transaction is
+    prepared."""
     exact = newest(steps).epoch
     purged(own["-80"], steps)
     steps.run()
@@ -176,17 +203,13 @@ def test_a_second_loss_while_the_copy_is_waited_for(own: dict[str, PrivateServer
     begin_anew(own["-80"])
     own["80-"].sql("RESET MASTER")
     steps.run()
-    assert {(one.table.name, one.epoch >= exact, one.waits) for one in newest(steps).stale} == {
-        ("t", True, True),
-        ("alone", True, True),
-    }
-    assert next(one.epoch for one in newest(steps).stale if one.table.name == "t") == exact
+    found = {one.table.name: one for one in newest(steps).stale}
+    assert found.keys() == {"t", "alone"}
+    assert all(one.waits for one in found.values())
+    assert found["alone"].epoch >= found["t"].epoch == exact
     ordered(steps)
     renewed(steps)
-    steps.must_be_equal("alone", "id")
 
-
-def test_a_loss_behind_an_order_waits_for_another_order(own: dict[str, PrivateServer], steps: Steps) -> None:
     exact = newest(steps).epoch
     purged(own["-80"], steps)
     steps.run()
@@ -202,15 +225,11 @@ def test_a_loss_behind_an_order_waits_for_another_order(own: dict[str, PrivateSe
     steps.sql("-80", "UPDATE t SET n = 2")
     begin_anew(own["-80"])
     steps.run()
-    (stale,) = newest(steps).stale
-    assert (stale.epoch, stale.waits, stale.asked) == (exact, True, False)
+    (one,) = newest(steps).stale
+    assert (one.epoch, one.waits, one.asked) == (exact, True, False), "it waits for another order"
     ordered(steps)
     renewed(steps)
 
-
-def test_an_xa_transaction_that_was_prepared_in_the_lost_log(
-    own: dict[str, PrivateServer], steps: Steps
-) -> None:
     steps.sql("-80", "XA START 'lost'", "INSERT INTO t VALUES (9, 90)", "XA END 'lost'", "XA PREPARE 'lost'")
     steps.sql("-80", "UPDATE t SET n = n + 1 WHERE id = 1")
     steps.run()
@@ -219,7 +238,8 @@ def test_an_xa_transaction_that_was_prepared_in_the_lost_log(
     steps.sql("-80", "XA COMMIT 'lost'", "UPDATE t SET n = n + 1 WHERE id = 1")
     steps.run()
     assert not newest(steps).cut.positions["-80"].prepared
-    assert "purged" in told(steps)
+    assert "purged" in status_of(steps).reason
+    assert stale(newest(steps)) == {"t"}
     ordered(steps)
     renewed(steps)
-    assert ("-80", 9, 90) in steps.lake("t", "id", "n")
+    assert ("-80", 9, 90) in steps.lake("t", *KEY)

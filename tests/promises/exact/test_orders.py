@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,13 +15,12 @@ from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.table_state import TableState
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.state.faults import Fault
 from catchment.state.store import Store
 from catchment.watch.status import read_status
 from catchment.watch.table_status import TableStatus
 from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 ROWS = 2000
 PROOF = "INSERT INTO other VALUES (NULL)"
@@ -102,10 +100,20 @@ def running(steps: Steps) -> Iterator[Running]:
 
 
 def wait(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until("what a test waits for", holds)
+
+
+def beat(steps: Steps) -> None:
+    """Rows of `other`, which is copied, in an epoch that was planned later."""
+    others = len(steps.lake("other", "id"))
+    steps.everywhere(PROOF)
+    wait(lambda: len(steps.lake("other", "id")) == others + 2)
+
+
+def is_renewed(steps: Steps) -> bool:
+    """Whether the table follows the log. Its new copy begins when other rows show that the old one is visible."""
+    beat(steps)
+    return table(steps).state is TableState.FOLLOWING
 
 
 def answered(steps: Steps, action: str, name: str | None = "t") -> str:
@@ -115,17 +123,19 @@ def answered(steps: Steps, action: str, name: str | None = "t") -> str:
     return f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
 
 
-def test_a_paused_copy_is_quiet_and_goes_on_where_it_stood(steps: Steps) -> None:
-    with running(steps):
+@pytest.mark.promise("a copy is paused, resumed and begun again by orders")
+def test_orders_to_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(steps) as run:
         wait(lambda: table(steps).rows > 0)
         assert answered(steps, "pause") == "done: it is paused"
         paused = table(steps)
         assert paused.state is TableState.PAUSED
         assert 0 < paused.rows < 2 * ROWS
-        steps.everywhere("UPDATE t SET n = n + 1000000 WHERE id IN (1, 1999)", "INSERT INTO other VALUES (2)")
-        wait(lambda: len(steps.lake("other", "id")) == 4)
-        time.sleep(1)
-        assert table(steps).rows == paused.rows
+        steps.everywhere("UPDATE t SET n = n + 1000000 WHERE id IN (1, 1999)")
+        # Were it not paused, each of these epochs would have brought rows.
+        for _ in range(2):
+            beat(steps)
+            assert table(steps).rows == paused.rows
         held = {row[1]: row[2] for row in steps.lake("t", "id", "n")}
         assert held[1] == 1000001
         assert 1999 not in held
@@ -134,58 +144,13 @@ def test_a_paused_copy_is_quiet_and_goes_on_where_it_stood(steps: Steps) -> None
         wait(lambda: newest(steps).cut.copied)
         assert table(steps).rows == 2 * ROWS
         assert answered(steps, "resume").startswith("refused: it is following")
-    steps.must_be_equal("t", "id", "n")
 
-
-def test_a_restart_is_seen_when_it_is_complete(steps: Steps) -> None:
-    steps.run()
-    generation = newest(steps).shapes[-1].generation
-    with running(steps):
+        steps.set(copy={"chunk_rows_max": 1000, "group_time": "0s"})
+        generation = newest(steps).shapes[-1].generation
         steps.everywhere("UPDATE t SET n = 0 WHERE id = 5")
         assert answered(steps, "restart") == "done: it is copied again"
-        wait(lambda: table(steps).state is TableState.FOLLOWING)
+        wait(lambda: is_renewed(steps))
         assert newest(steps).shapes[-1].generation > generation
-    steps.must_be_equal("t", "id", "n")
-    steps.must_be_equal("other", "id")
-
-
-def test_orders_wait_for_a_run(steps: Steps) -> None:
-    steps.run()
-    (kept,) = catchment.dump(steps.file, "restart", f"{steps.schema}.t")
-    assert kept.answer is None
-    began = newest(steps).epoch
-    steps.renew(PROOF)
-    assert max(shape.generation for shape in newest(steps).shapes) > began
-    steps.must_be_equal("t", "id", "n")
-
-
-def test_what_is_paused_stays_so_and_holds_up_no_run(steps: Steps) -> None:
-    with running(steps):
-        wait(lambda: table(steps).rows > 0)
-        answered(steps, "pause")
-    rows = table(steps).rows
-    steps.everywhere("INSERT INTO other VALUES (7)")
-    steps.must_be_equal("other", "id")
-    assert table(steps).state is TableState.PAUSED
-    assert table(steps).rows == rows
-    catchment.dump(steps.file, "start")
-    steps.must_be_equal("t", "id", "n")
-
-
-def test_a_frozen_table_is_copied_anew_by_order(steps: Steps) -> None:
-    steps.set(schema_change="freeze")
-    steps.run()
-    steps.everywhere("TRUNCATE t", "INSERT INTO t VALUES (1, 1)", "INSERT INTO other VALUES (8)")
-    steps.run()
-    assert table(steps).state is TableState.STALE
-    catchment.dump(steps.file, "start", f"{steps.schema}.t")
-    steps.everywhere("INSERT INTO other VALUES (9)")
-    steps.renew(PROOF)
-    steps.must_be_equal("t", "id", "n")
-
-
-def test_a_run_is_stopped_by_order(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    with running(steps) as run:
         assert execute(["stop", str(steps.file)]) == 0
         assert "done: the run ends" in capsys.readouterr().out
         run.join(PATIENCE_SECONDS)
@@ -193,34 +158,49 @@ def test_a_run_is_stopped_by_order(steps: Steps, capsys: pytest.CaptureFixture[s
         assert run.outcome.ordered
     with pytest.raises(StateError, match="not run by anybody"):
         catchment.stop(steps.file)
-    steps.must_be_equal("t", "id", "n")
-
-
-def test_the_commands(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    steps.run()
-    assert execute(["tables", str(steps.file)]) == 0
-    assert "following" in capsys.readouterr().out
-    assert execute(["dump", "restart", str(steps.file), "--table", f"{steps.schema}.t"]) == 0
-    assert "kept" in capsys.readouterr().out
-    steps.run()
-    assert execute(["status", str(steps.file), "--json"]) == 0
-    assert '"done"' in capsys.readouterr().out
-    assert execute(["dump", "pause", str(steps.file), "--table", "shop.nothing"]) == 2
     with pytest.raises(ConfigError, match="say which table"):
         catchment.dump(steps.file, "restart")
     with pytest.raises(ConfigError, match="expected one of start, pause, resume, restart"):
         catchment.dump(steps.file, "stop")
+    steps.must_be_equal("t", "id", "n")
+    steps.must_be_equal("other", "id")
 
 
-@pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
-def test_a_run_that_dies_while_it_obeys_is_gone_on_with(steps: Steps, fault: Fault) -> None:
+@pytest.mark.promise("orders wait for a run, and what they asked lasts")
+def test_orders_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(steps):
+        wait(lambda: table(steps).rows > 0)
+        answered(steps, "pause")
+    rows = table(steps).rows
+    steps.everywhere("INSERT INTO other VALUES (7)")
+    steps.must_be_equal("other", "id")  # what is paused holds up no run
+    assert table(steps).state is TableState.PAUSED
+    assert table(steps).rows == rows
     steps.set(copy={"chunk_rows_max": 1000, "group_time": "0s"})
+    catchment.dump(steps.file, "start")
+    steps.must_be_equal("t", "id", "n")
+
+    (kept,) = catchment.dump(steps.file, "restart", f"{steps.schema}.t")
+    assert kept.answer is None
+    began = newest(steps).epoch
+    steps.renew(PROOF)
+    assert max(shape.generation for shape in newest(steps).shapes) > began
+    steps.must_be_equal("t", "id", "n")
+
+    steps.set(schema_change="freeze")
+    steps.everywhere("TRUNCATE t", "INSERT INTO t VALUES (1, 1)", PROOF)
     steps.run()
-    catchment.dump(steps.file, "restart", f"{steps.schema}.t")
-    steps.everywhere("UPDATE t SET n = 1 WHERE id < 10", "INSERT INTO other VALUES (NULL)")
-    steps.die_again_and_again(fault, 6)
+    assert table(steps).state is TableState.STALE
+    assert execute(["dump", "start", str(steps.file), "--table", f"{steps.schema}.t"]) == 0
+    assert "kept" in capsys.readouterr().out
+    steps.everywhere(PROOF)
     steps.renew(PROOF)
     steps.must_be_equal("t", "id", "n")
+    assert execute(["tables", str(steps.file)]) == 0
+    assert "following" in capsys.readouterr().out
+    assert execute(["status", str(steps.file), "--json"]) == 0
+    assert '"done"' in capsys.readouterr().out
+    assert execute(["dump", "pause", str(steps.file), "--table", "shop.nothing"]) == 2
 
 
 def test_random_orders_beside_writers(steps: Steps) -> None:

@@ -1,142 +1,181 @@
 """DDL whose effect is in no log: the table stands as of the last exact epoch, is copied anew, and takes its place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark import SparkContext
 
-from catchment.api.read import read
+from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.erasure.places import data_files
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
+from tests.promises.exact.manifests import (
+    generations,
+    lake,
+    manifests,
+    must_be_equal,
+    must_be_rows,
+    newest,
+    source,
+    stale,
+)
 from tests.promises.exact.steps import EMPTIES, Steps, run_here
-from tests.promises.exact.trial import SHARES, Alter, Trial
 from tests.world.settled import settled
 
-BEGIN = (
-    "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
-    "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
-    "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
-    "INSERT INTO other VALUES (1)",
-)
-
-
-@pytest.fixture
-def steps(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Steps:
-    """A feed of two tables on two shards that has caught up."""
-    run_here(monkeypatch)
-    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    for one in begun.servers:
-        begun.sql(one, *BEGIN)
-    begun.run()
-    return begun
-
-
+MADE = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30)")
+BEGAN = ("id", "n")
 PROOF = "INSERT INTO other VALUES (NULL)"
-WAYS = {
-    "unknown": ([*EMPTIES, "INSERT INTO t VALUES (7, 70)"], ("id", "n")),
+EMPTIED = tuple(sql.replace(" t", " {t}") for sql in EMPTIES)
+# What is done to a table, in one epoch, and the columns that it has then.
+WAYS: dict[str, tuple[list[str], tuple[str, ...]]] = {
+    "unknown": ([*EMPTIED, "INSERT INTO {t} VALUES (7, 70)"], BEGAN),
+    "emptied": ([*EMPTIED], BEGAN),
     "widened": (
-        ["ALTER TABLE t MODIFY n BIGINT DEFAULT (1 + 1)", "UPDATE t SET n = 5000000000 WHERE id = 2"],
-        ("id", "n"),
+        ["ALTER TABLE {t} MODIFY n BIGINT DEFAULT (1 + 1)", "UPDATE {t} SET n = 5000000000 WHERE id = 2"],
+        BEGAN,
     ),
-    "narrowed": (["UPDATE t SET n = 1", "ALTER TABLE t MODIFY n TINYINT"], ("id", "n")),
-    "default": (["ALTER TABLE t ADD COLUMN m INT NOT NULL DEFAULT 4"], ("id", "n", "m")),
-    "renamed column": (["ALTER TABLE t CHANGE n m SMALLINT"], ("id", "m")),
-    "text": (["ALTER TABLE t MODIFY n VARCHAR(20)"], ("id", "n")),
-    "another key": (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (n)"], ("id", "n")),
-    "swap": (
+    "narrowed": (["UPDATE {t} SET n = 1", "ALTER TABLE {t} MODIFY n TINYINT"], BEGAN),
+    "defaulted": (["ALTER TABLE {t} ADD COLUMN m INT NOT NULL DEFAULT (2 + 2)"], ("id", "n", "m")),
+    "changed": (["ALTER TABLE {t} CHANGE n m SMALLINT"], ("id", "m")),
+    "made_text": (["ALTER TABLE {t} MODIFY n VARCHAR(20)"], BEGAN),
+    "keyed": (["ALTER TABLE {t} DROP PRIMARY KEY, ADD PRIMARY KEY (n)"], BEGAN),
+    "swapped": (
         [
-            "CREATE TABLE t_new (id BIGINT PRIMARY KEY, n INT, m INT)",
-            "INSERT INTO t_new SELECT id, n, 1 FROM t",
-            "RENAME TABLE t TO t_old, t_new TO t",
-            "DROP TABLE t_old",
+            "CREATE TABLE {t}_new (id BIGINT PRIMARY KEY, n INT, m INT)",
+            "INSERT INTO {t}_new SELECT id, n, 1 FROM {t}",
+            "RENAME TABLE {t} TO {t}_old, {t}_new TO {t}",
+            "DROP TABLE {t}_old",
         ],
         ("id", "n", "m"),
     ),
-    "made anew": (
-        ["DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY, w INT)", "INSERT INTO t VALUES (9, 9)"],
+    "made_anew": (
+        ["DROP TABLE {t}", "CREATE TABLE {t} (id INT PRIMARY KEY, w INT)", "INSERT INTO {t} VALUES (9, 9)"],
         ("id", "w"),
     ),
-    "emptied": ([*EMPTIES], ("id", "n")),
+    # Two tables change places; one statement names both.
+    "one": (["RENAME TABLE one TO x, two TO one, x TO two"], ("id", "m")),
+    "two": ([], BEGAN),
+    "again": ([*EMPTIED, "INSERT INTO {t} VALUES (1, 1)", *EMPTIED, "INSERT INTO {t} VALUES (2, 2)"], BEGAN),
+    "apart": ([], BEGAN),
 }
+ENDS = {name: columns for name, (_, columns) in WAYS.items()}
+BEGIN = {name: (("id", "m") if name == "two" else BEGAN) for name in WAYS}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_table_is_copied_anew(steps: Steps, way: str) -> None:
-    statements, columns = WAYS[way]
-    steps.everywhere(*statements, PROOF, PROOF)
-    steps.renew(PROOF)
-    steps.must_be_equal("t", *columns)
-    assert steps.lake("other", "id") == steps.source("other", "id")
-    steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
-    steps.must_be_equal("t", *columns)
+@pytest.fixture(scope="module")
+def nameless() -> Iterator[Servers]:
+    """A server whose log does not name columns."""
+    with PrivateServer(server_id=7, settings={"binlog_row_metadata": "NO_LOG"}) as server:
+        yield {"a": server}
 
 
-@pytest.mark.mariadb("MySQL logs the names of columns or nothing that a table could be described by")
-@pytest.mark.parametrize("way", ["unknown", "widened", "default", "swap", "made anew"])
-def test_a_log_that_names_no_columns(
-    way: str, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def named(shards: Shards) -> Servers:
+    return {"-80": shards[0], "80-": shards[1]}
+
+
+LOGS = [
+    pytest.param("named", marks=pytest.mark.promise("a table whose rows no log tells is copied anew")),
+    pytest.param(
+        "nameless",
+        marks=pytest.mark.mariadb("MySQL logs the names of columns or nothing that could describe a table"),
+    ),
+]
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_tables_are_copied_anew_and_every_epoch_can_be_read(
+    log: str,
+    request: pytest.FixtureRequest,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_here(monkeypatch)
-    statements, columns = WAYS[way]
-    with PrivateServer(server_id=7, settings={"binlog_row_metadata": "NO_LOG"}) as server:
-        steps = Steps(tmp_path, {"a": server}, fresh_schema(server))
-        steps.everywhere(*BEGIN)
+    servers: Servers = request.getfixturevalue(log)
+    steps = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    first, last = next(iter(servers)), list(servers)[-1]
+    steps.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)", PROOF)
+    for name in WAYS:
+        steps.everywhere(*(sql.format(t=name) for sql in MADE))
+    steps.everywhere("ALTER TABLE two CHANGE n m INT")
+    steps.run()
+    begin = newest(steps).epoch
+    seen = {begin: (BEGIN, source(steps, BEGIN))}
+
+    for name, (statements, _) in WAYS.items():
+        steps.everywhere(*(sql.format(t=name) for sql in statements))
+    apart = "ALTER TABLE apart MODIFY n BIGINT DEFAULT (1 + 1)"
+    steps.sql(first, apart)
+    if last != first:
+        steps.everywhere(PROOF, PROOF)
         steps.run()
-        steps.everywhere("UPDATE t SET n = n + 1", *statements, PROOF, PROOF)
-        steps.renew(PROOF)
-        steps.must_be_equal("t", *columns)
-        steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
-        steps.must_be_equal("t", *columns)
-        steps.must_be_equal("other", "id")
-
-
-def test_epochs_of_a_copy_that_was_never_settled_can_be_read_as_before(steps: Steps) -> None:
-    """The plain table's first version is of the new copy; the window for readers begins before it."""
-    table = f"{steps.schema}.t"
-    before = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert before is not None
-    rows = read(steps.feed, table).arrow()
-    steps.everywhere("UPDATE t SET n = n + 1", "ALTER TABLE t ORDER BY n", PROOF)
+        assert "apart" in stale(newest(steps))
+        must_be_rows(lake(steps, {"apart": BEGAN}), {"apart": seen[begin][1]["apart"]})
+        steps.sql(last, apart, "UPDATE apart SET n = 1")
+    steps.everywhere(PROOF, PROOF)
     steps.renew(PROOF)
+    must_be_equal(steps, {**ENDS, "other": ("id",)})
+    seen[newest(steps).epoch] = (ENDS, source(steps, ENDS))
+    # The plain tables have no version yet: the first one is of the new copies.
+    must_be_seen(steps, seen)
     for _ in range(2):
         settled(steps.feed)
-    assert read(steps.feed, table, before.manifest.epoch).arrow().equals(rows)
-    root, first = steps.feed.sink.path, tail_dir(steps.feed.sink.path, TableId.parse(table))
-    assert data_files(first)
-    clean_feed(root, steps.feed.name, Keeping(window_seconds=0, attempt_seconds=0))
-    assert not data_files(first)
-    steps.must_be_equal("t", "id", "n")
+    must_be_seen(steps, seen)
+
+    steps.everywhere(
+        *(f"DELETE FROM {name} WHERE id = 1" for name in ENDS), "INSERT INTO again VALUES (42, 1)"
+    )
+    steps.run()
+    must_be_equal(steps, ENDS)
+    settled(steps.feed)
+    steps.everywhere("DELETE FROM again WHERE id = 42", "ALTER TABLE again CHANGE n m SMALLINT", PROOF)
+    steps.renew(PROOF)
+    ends = {**ENDS, "again": ("id", "m")}
+    must_be_equal(steps, ends)
+    seen[newest(steps).epoch] = (ends, source(steps, ends))
+    must_be_seen(steps, seen)
+    new = {name: len(generations(manifests(steps), name)) - 1 for name in WAYS}
+    assert new == {name: 2 if name == "again" else 1 for name in WAYS}
+
+    settled(steps.feed)
+    must_be_erased(steps, "again", 42)
+    must_be_cleaned(steps)
+    steps.everywhere(*(f"DELETE FROM {name} WHERE id = 3" for name in ends))
+    steps.run()
+    must_be_equal(steps, ends)
 
 
-@pytest.mark.parametrize("share", SHARES)
-def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(
-    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path, share: float
-) -> None:
-    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=41, chunk_rows=40)
-    wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL CHECK (status < 60000)"
-    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 10000000)"
-    alters = [
-        Alter(4, "-80", "ALTER TABLE items ORDER BY quantity"),
-        Alter(8, "80-", wider),
-        Alter(9, "-80", wider),
-        Alter(14, "80-", "ALTER TABLE people COLLATE utf8mb4_bin"),
-        Alter(18, "-80", longer),
-        Alter(22, "80-", longer),
-        Alter(26, "-80", "ALTER TABLE orders ORDER BY status"),
+def must_be_seen(steps: Steps, seen: dict[int, tuple[dict[str, tuple[str, ...]], dict[str, Any]]]) -> None:
+    """Each epoch has the rows that the source had then."""
+    for epoch, (columns, rows) in seen.items():
+        must_be_rows(lake(steps, columns, epoch), rows)
+
+
+def must_be_erased(steps: Steps, name: str, key: int) -> None:
+    """An erasure reaches the old copy of a table, too."""
+    assert execute(["erase", str(steps.file), "--table", f"{steps.schema}.{name}", "--keys", str(key)]) == 0
+    files = [
+        file
+        for file in Path(str(steps.feed.sink.path)).rglob("*.parquet")
+        if "_delta_log" not in file.parts and f"/{steps.schema}/{name}/" in str(file)
     ]
-    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
-    verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= share * 40
-    assert verdict.stale > 10
-    assert verdict.renewed >= 3
-    assert verdict.plain > 10
-    assert verdict.told > 10
+    assert files
+    for file in files:
+        rows = pq.ParquetFile(file).read()
+        assert "id" not in rows.column_names or key not in rows["id"].to_pylist(), file
+
+
+def must_be_cleaned(steps: Steps) -> None:
+    """The files of old copies go when nobody can read them any more."""
+    root = steps.feed.sink.path
+    old = [tail_dir(root, TableId(steps.schema, name)) for name in WAYS]
+    assert [one for one in old if data_files(one)]
+    clean_feed(root, steps.feed.name, Keeping(window_seconds=0, attempt_seconds=0))
+    assert not [one for one in old if data_files(one)]

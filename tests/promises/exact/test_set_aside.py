@@ -10,12 +10,10 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed.dump import skip
 from catchment.model.errors import CatchmentError, CorruptLog, IncompleteImage, Unsupported
-from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.state.faults import Fault
 from catchment.watch.status import OrderStatus
+from tests.promises.exact.manifests import manifests, newest
 from tests.promises.exact.night import status_of
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.test_lost_log import FAULTS, newest
 from tests.world.servers.chosen import chosen_server
 
 PROOF = ("INSERT INTO other VALUES (NULL)", "INSERT INTO other VALUES (NULL)")
@@ -81,42 +79,49 @@ def renewed(steps: Steps) -> None:
     steps.must_be_equal("other", "id")
 
 
-@pytest.mark.parametrize("poison", POISONS)
-def test_the_tables_that_it_touched_are_copied_again(steps: Steps, poison: str) -> None:
-    statements, kind = POISONS[poison]
+@pytest.mark.promise(
+    "what stops a feed is set aside by an order, and what it may have changed is copied again"
+)
+def test_the_tables_that_it_touched_are_copied_again(steps: Steps) -> None:
     exact = newest(steps).epoch
-    steps.sql(
-        "-80",
-        "INSERT INTO other VALUES (NULL)",
-        *statements,
-        "DELETE FROM t WHERE id = 1",
-        *statements,
-        *PROOF,
-    )
-    error = stopped(steps, kind)
-    assert error.shard == "-80"
-    assert newest(steps).epoch == exact
-    kept = skip(steps.file, error.shard, error.place, wait=0)
-    assert kept.answer is None
-    assert kept.order.user
-    steps.renew(*PROOF)
-    assert on_record(steps, kept.number).state == "done"
-    assert f"stale since then: {steps.schema}.t" in on_record(steps, kept.number).answer
-    renewed(steps)
-    rows = EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()
-    stale = {one.table.name: one for row in rows for one in row.manifest.stale}
-    assert stale.keys() == {"t"}
-    assert stale["t"].epoch == exact
+    for statements, kind in POISONS.values():
+        before = newest(steps).epoch
+        steps.sql(
+            "-80",
+            "INSERT INTO other VALUES (NULL)",
+            *statements,
+            "DELETE FROM t WHERE id = 1",
+            *statements,
+            *PROOF,
+        )
+        error = stopped(steps, kind)
+        assert error.shard == "-80"
+        assert newest(steps).epoch == before
+        if kind is Unsupported:
+            must_be_refused(steps, error)
+        kept = skip(steps.file, error.shard, error.place, wait=0)
+        assert kept.answer is None
+        assert kept.order.user
+        renewed(steps)
+        assert on_record(steps, kept.number).state == "done"
+        assert f"stale since then: {steps.schema}.t" in on_record(steps, kept.number).answer
+        now = [one for one in manifests(steps) if one.epoch > before]
+        assert {(one.table.name, one.epoch) for manifest in now for one in manifest.stale} == {("t", before)}
+    assert exact < before
+    at = newest(steps).cut.positions["-80"].at
+    kept = skip(steps.file, "-80", f"{at.file}:{at.offset}", wait=0)  # nothing stops there
+    steps.everywhere("UPDATE t SET n = n + 1")
+    steps.must_be_equal("t", "id", "n")
+    assert on_record(steps, kept.number).state == "refused"
+    assert not newest(steps).stale
 
 
-def test_an_order_for_another_place_changes_nothing(steps: Steps) -> None:
+def must_be_refused(steps: Steps, error: CatchmentError) -> None:
+    """Orders for other places, which change nothing."""
     read = newest(steps).cut.positions["-80"].at
-    steps.sql("-80", *STATEMENT, *PROOF)
-    error = stopped(steps, Unsupported)
-    numbers = []
     behind = f"{read.file}:{read.offset - 1}"
-    for place in (behind, f"{read.file}:{read.offset + 1}", "another.000001:4", f"{read.file}:999999999"):
-        numbers.append(skip(steps.file, "-80", place, wait=0).number)
+    places = (behind, f"{read.file}:{read.offset + 1}", "another.000001:4", f"{read.file}:999999999")
+    numbers = [skip(steps.file, "-80", place, wait=0).number for place in places]
     assert str(stopped(steps, Unsupported)) == str(error)
     found = [on_record(steps, number) for number in numbers]
     assert [one.state for one in found] == ["refused"] * len(numbers)
@@ -128,27 +133,6 @@ def test_an_order_for_another_place_changes_nothing(steps: Steps) -> None:
     assert not newest(steps).stale
     assert execute(["dump", "skip", str(steps.file), "--shard", "-80", "--at", "nowhere"]) == 2
     assert execute(["dump", "skip", str(steps.file), "--shard", "x", "--at", error.place]) == 2
-    assert execute(["dump", "skip", str(steps.file), "--shard", "-80", "--at", error.place]) == 0
-    renewed(steps)
-
-
-def test_a_place_at_which_nothing_stops_is_passed(steps: Steps) -> None:
-    read = newest(steps).cut.positions["-80"].at
-    kept = skip(steps.file, "-80", f"{read.file}:{read.offset}", wait=0)
-    steps.everywhere("UPDATE t SET n = n + 1")
-    steps.must_be_equal("t", "id", "n")
-    assert on_record(steps, kept.number).state == "refused"
-    assert not newest(steps).stale
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_run_that_dies_anywhere_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    steps.sql("-80", "UPDATE t SET n = 4", *STATEMENT, "UPDATE t SET n = n + 4 WHERE id = 2", *PROOF)
-    error = stopped(steps, Unsupported)
-    kept = skip(steps.file, error.shard, error.place, wait=0)
-    steps.die_again_and_again(fault, 10)
-    renewed(steps)
-    assert on_record(steps, kept.number).state == "done"
 
 
 def test_an_event_that_cannot_be_read_begins_the_shard_again(
@@ -173,6 +157,5 @@ def test_an_event_that_cannot_be_read_begins_the_shard_again(
     steps.run()
     assert on_record(steps, kept.number).state == "done"
     renewed(steps)
-    rows = EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()
-    stale = {(one.table.name, one.epoch) for row in rows for one in row.manifest.stale}
+    stale = {(one.table.name, one.epoch) for manifest in manifests(steps) for one in manifest.stale}
     assert stale == {("t", exact), ("other", exact)}

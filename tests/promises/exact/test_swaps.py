@@ -6,227 +6,170 @@ from pathlib import Path
 
 import pytest
 
-import catchment
-from catchment.model.epoch import Manifest
-from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Steps, caught_up, run_here
+from tests.promises.exact.manifests import (
+    copied,
+    lake,
+    manifests,
+    must_be_equal,
+    must_be_rows,
+    newest,
+    source,
+    stale,
+)
+from tests.promises.exact.migrations import (
+    BEGIN,
+    COLUMNS,
+    COMMON,
+    CUT_OVER,
+    FIRST_CHUNK,
+    MAKE,
+    MEANWHILE,
+    OTHER,
+    PROOF,
+    SECOND_CHUNK,
+    follow,
+    of,
+    shadows,
+)
+from tests.promises.exact.steps import Steps, run_here
 from tests.promises.exact.test_born import apart  # noqa: F401 (a fixture)
 from tests.world.settled import settled
 
-BEGIN = (
-    "CREATE TABLE other (id INT PRIMARY KEY)",
-    "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
-    "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30), (4, 40), (5, 50), (6, 60)",
-)
-MAKE = (
-    "CREATE TABLE _t_gho LIKE t",
-    "ALTER TABLE _t_gho MODIFY n BIGINT, ADD COLUMN m VARCHAR(9) DEFAULT 'new'",
-)
-FIRST_CHUNK = "INSERT IGNORE INTO _t_gho (id, n) SELECT id, n FROM t WHERE id <= 3"
-MEANWHILE = (
-    "UPDATE t SET n = 21 WHERE id = 2", "REPLACE INTO _t_gho (id, n) VALUES (2, 21)",
-    "DELETE FROM t WHERE id = 3", "DELETE FROM _t_gho WHERE id = 3",
-    "REPLACE INTO t VALUES (7, 70)", "REPLACE INTO _t_gho (id, n) VALUES (7, 70)",
-)  # fmt: skip
-SECOND_CHUNK = "INSERT IGNORE INTO _t_gho (id, n) SELECT id, n FROM t WHERE id > 3"
-BEHIND = "UPDATE t SET m = 'new2' WHERE id > 6"
-CUT_OVER = "RENAME TABLE t TO _t_del, _t_gho TO t"
-COLUMNS = ("id", "n", "m")
+BEHIND = "UPDATE {t} SET m = 'new2' WHERE id > 6"
+TOOL = (MAKE, [FIRST_CHUNK], [*MEANWHILE, SECOND_CHUNK])
+# What ends a tool's work, on all shards in one epoch.
+FOLLOWED = {
+    "at_once": [
+        "REPLACE INTO {g} (id, n) VALUES (4, 41)", CUT_OVER, "UPDATE {t} SET n = n + 1 WHERE id = 5",
+        "INSERT INTO {t} VALUES (9, 9, 'new')",
+    ],
+    "in_two": ["RENAME TABLE {t} TO {d}", "RENAME TABLE {g} TO {t}", BEHIND],
+    "dropped": ["DROP TABLE {t}", "RENAME TABLE {g} TO {t}", BEHIND],
+    "further": [f"{CUT_OVER}, {{d}} TO {{d}}er", "ALTER TABLE {t} ADD INDEX (n)", BEHIND, "DROP TABLE {d}er"],
+    "written": ["UPDATE {t} SET n = 51 WHERE id = 5", "REPLACE INTO {g} (id, n) VALUES (5, 51)", CUT_OVER],
+    "emptied": [CUT_OVER],
+}  # fmt: skip
+# What one tool does besides in the last epoch before.
+EMPTIES = ["TRUNCATE TABLE {g}", FIRST_CHUNK, SECOND_CHUNK]
+# All of it, epoch by epoch, where the table is to be copied.
+IN_DOUBT: dict[str, tuple[list[str], ...]] = {
+    "one_epoch": ([], [], [], [*MAKE, FIRST_CHUNK, SECOND_CHUNK, CUT_OVER]),
+    "altered_with_rows": (
+        [*MAKE], [FIRST_CHUNK, "ALTER TABLE {g} MODIFY n DECIMAL(20,2)"], [SECOND_CHUNK], [CUT_OVER],
+    ),
+    "made_with_rows": (
+        ["CREATE TABLE {g} AS SELECT * FROM {t}", "ALTER TABLE {g} ADD PRIMARY KEY (id), ADD m INT"], [], [],
+        [CUT_OVER],
+    ),
+    "altered_in_the_epoch": (
+        [*MAKE], [FIRST_CHUNK], [SECOND_CHUNK],
+        ["ALTER TABLE {g} DROP m", "ALTER TABLE {g} ADD m VARCHAR(9)", CUT_OVER],
+    ),
+    "altered_behind": (
+        [*MAKE], [FIRST_CHUNK], [SECOND_CHUNK], [CUT_OVER, "ALTER TABLE {t} MODIFY n DECIMAL(20,2)"],
+    ),
+    "swapped_back": (
+        [*MAKE], [FIRST_CHUNK], [SECOND_CHUNK],
+        [CUT_OVER, "RENAME TABLE {t} TO {t}_x, {d} TO {t}, {t}_x TO {d}", "ALTER TABLE {t} ADD m INT"],
+    ),
+}  # fmt: skip
+# A tool's work is given up, and begins once more; a shard swaps long before the other.
+GIVEN_UP, LONG = "given_up", "long_before"
+ALL = (*FOLLOWED, *IN_DOUBT, GIVEN_UP, LONG)
 
 
-@pytest.fixture
-def steps(
+def begun(directory: Path, servers: Servers, schema: str, patch: pytest.MonkeyPatch, *tables: str) -> Steps:
+    """A feed that names each of its tables, and has caught up. Shadow tables are followed all the same."""
+    run_here(patch)
+    steps = Steps(directory, servers, schema)
+    steps.set(tables=[f"{schema}.{name}" for name in (*tables, "other")])
+    steps.everywhere(OTHER, *(sql for name in tables for sql in of(name, BEGIN)))
+    steps.run()
+    return steps
+
+
+@pytest.mark.promise("the swap of a tool for schema changes is followed without a copy")
+def test_swaps_on_all_shards(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Steps:
-    """A feed of one table on two shards that has caught up."""
-    return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *BEGIN)
-
-
-def manifests(steps: Steps) -> list[Manifest]:
-    return [row.manifest for row in EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()]
-
-
-def copies(steps: Steps) -> int:
-    """In how many epochs rows were copied from the source, the feed's first copy left out."""
-    copied = [one.epoch for one in manifests(steps) if one.chunk_bytes]
-    return len(copied) - 1
-
-
-def shadows(steps: Steps) -> dict[str, tuple[str, ...]]:
-    """The shadow tables that are followed, and the shards that have them."""
-    return {one.table.name: one.shards for one in manifests(steps)[-1].shadows}
-
-
-def migrate(steps: Steps) -> None:
-    """All that a tool does up to the cut-over, on every shard, in several epochs."""
-    steps.everywhere(*MAKE)
-    steps.run()
-    assert shadows(steps) == {"_t_gho": ("-80", "80-")}
-    steps.everywhere(FIRST_CHUNK)
-    steps.run()
-    steps.everywhere(*MEANWHILE, SECOND_CHUNK)
-    steps.run()
-
-
-def must_be_swapped(steps: Steps) -> None:
-    """The feed has what the source has, without a copy; a settle, too."""
-    steps.must_be_equal("t", *COLUMNS)
-    assert copies(steps) == 0
-    assert shadows(steps) == {}
-    assert manifests(steps)[-1].stale == ()
-    steps.everywhere("UPDATE t SET n = n + 1 WHERE id = 1", "INSERT INTO t VALUES (8, 80, 'after')")
-    steps.must_be_equal("t", *COLUMNS)
+) -> None:
+    steps = begun(tmp_path, servers, fresh_schema(*servers.values()), monkeypatch, *ALL)
+    begin, swapped = newest(steps), (*FOLLOWED, GIVEN_UP, LONG)
+    seen = {begin.epoch: source(steps, dict.fromkeys(ALL, COMMON))}
+    both = ("-80", "80-")
+    stages = [
+        [sql for name in ALL for sql in of(name, IN_DOUBT[name][number] if name in IN_DOUBT else statements)]
+        for number, statements in enumerate(TOOL)
+    ]
+    stages[-1] += of("emptied", EMPTIES)
+    follow(steps, [dict.fromkeys(both, stage) for stage in stages], dict.fromkeys(swapped, both))
+    assert newest(steps).tables == begin.tables, "nobody sees them"
+    seen[newest(steps).epoch] = before = source(steps, dict.fromkeys(ALL, COMMON))
     settled(steps.feed)
-    steps.everywhere("DELETE FROM t WHERE id = 2")
-    steps.must_be_equal("t", *COLUMNS)
-    assert copies(steps) == 0
 
-
-def test_a_swap_copies_nothing(steps: Steps) -> None:
-    seen = {manifests(steps)[-1].epoch: steps.source("t", "id", "n")}
-    settled(steps.feed)
-    migrate(steps)
-    assert manifests(steps)[-1].tables == {one.table for one in manifests(steps)[-1].shapes}
-    seen[manifests(steps)[-1].epoch] = steps.source("t", "id", "n")
-    settled(steps.feed)
-    steps.everywhere(
-        "REPLACE INTO _t_gho (id, n) VALUES (4, 41)",
-        CUT_OVER,
-        "UPDATE t SET n = n + 1 WHERE id = 5",
-        "INSERT INTO t VALUES (9, 9, 'new')",
-    )
-    must_be_swapped(steps)
-    for epoch, wanted in seen.items():
-        rows = catchment.read(steps.file, f"{steps.schema}.t", epoch).arrow().to_pylist()
-        assert sorted((row["_shard"], row["id"], row["n"]) for row in rows) == wanted
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "cut_over",
-    [
-        ["RENAME TABLE t TO _t_del", "RENAME TABLE _t_gho TO t", BEHIND],
-        ["DROP TABLE t", "RENAME TABLE _t_gho TO t", BEHIND],
-        [f"{CUT_OVER}, _t_del TO _t_older", "ALTER TABLE t ADD INDEX (n)", BEHIND, "DROP TABLE _t_older"],
-        ["UPDATE t SET n = 51 WHERE id = 5", "REPLACE INTO _t_gho (id, n) VALUES (5, 51)", CUT_OVER],
-    ],
-)
-def test_however_it_is_swapped(steps: Steps, cut_over: list[str]) -> None:
-    migrate(steps)
-    steps.everywhere(*cut_over)
-    must_be_swapped(steps)
-
-
-@pytest.mark.wide
-def test_one_shard_long_before_the_other(steps: Steps) -> None:
-    """Readers see the table as of the epoch before the first swap, until the last."""
-    migrate(steps)
-    before = steps.source("t", "id", "n")
-    steps.sql("-80", CUT_OVER, "UPDATE t SET n = n + 5")
-    for number in range(3):
-        steps.sql(
-            "80-", f"UPDATE t SET n = {number} WHERE id = 1", f"UPDATE _t_gho SET n = {number} WHERE id = 1"
-        )
-        steps.sql("-80", f"INSERT INTO t VALUES (10{number}, {number}, 'late')")
+    for name in ALL:
+        steps.everywhere(*of(name, IN_DOUBT[name][3] if name in IN_DOUBT else FOLLOWED.get(name, ())))
+    steps.everywhere(*of(GIVEN_UP, ["DROP TABLE {g}", "UPDATE {t} SET n = 22 WHERE id = 2"]))
+    steps.sql("-80", *of(LONG, [CUT_OVER, "UPDATE {t} SET n = n + 5"]))
+    steps.run()
+    must_be_equal(steps, {**dict.fromkeys(FOLLOWED, COLUMNS), GIVEN_UP: COMMON})
+    assert shadows(steps) == {LONG: ("80-",)}
+    assert not stale(newest(steps)) & {*FOLLOWED, GIVEN_UP}
+    for number in range(2):
+        write = ["UPDATE {t} SET n = 1 WHERE id = 1", "UPDATE {g} SET n = 1 WHERE id = 1"]
+        steps.sql("80-", *of(LONG, write))
+        steps.sql("-80", *of(LONG, [f"INSERT INTO {{t}} VALUES (10{number}, {number}, 'late')"]))
         steps.run()
-        assert steps.lake("t", "id", "n") == before
-        assert shadows(steps) == {"_t_gho": ("80-",)}
-    steps.sql("80-", CUT_OVER)
-    must_be_swapped(steps)
+        must_be_rows(lake(steps, {LONG: COMMON}), {LONG: before[LONG]})
 
-
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "fault", [Fault.AFTER_MANIFEST, Fault.BETWEEN_APPLIES, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW]
-)
-def test_a_run_that_dies_meanwhile_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    steps.everywhere(*MAKE)
-    steps.run()
-    steps.everywhere(FIRST_CHUNK)
-    steps.die_again_and_again(fault, 4)
-    steps.everywhere(*MEANWHILE, SECOND_CHUNK)
-    steps.die_again_and_again(fault, 4)
-    steps.everywhere(CUT_OVER, "UPDATE t SET n = n + 1 WHERE id < 6")
-    steps.die_again_and_again(fault, 6)
-    must_be_swapped(steps)
-
-
-@pytest.mark.wide
-def test_one_that_is_given_up_leaves_nothing(steps: Steps) -> None:
-    migrate(steps)
-    steps.everywhere("DROP TABLE _t_gho", "UPDATE t SET n = 22 WHERE id = 2")
-    steps.must_be_equal("t", "id", "n")
-    assert shadows(steps) == {}
+    assert files_beside(steps, GIVEN_UP)
     settled(steps.feed)
-    left = [file for file in Path(str(steps.feed.sink.path)).glob("_catchment/tail-*/**/*.parquet")]
-    assert left == []
-    migrate(steps)
-    steps.everywhere(CUT_OVER)
-    must_be_swapped(steps)
+    assert not files_beside(steps, GIVEN_UP)
+    steps.sql("80-", *of(LONG, [CUT_OVER]))
+    follow(steps, [dict.fromkeys(both, of(GIVEN_UP, stage)) for stage in TOOL], {GIVEN_UP: both})
+    steps.everywhere(*of(GIVEN_UP, [CUT_OVER]))
+    steps.renew(*PROOF)
+    must_be_equal(steps, dict.fromkeys(ALL, COLUMNS))
+    assert not shadows(steps)
+
+    steps.everywhere(*(f"UPDATE {name} SET n = n + 1 WHERE id = 1" for name in ALL))
+    steps.everywhere(*(f"INSERT INTO {name} (id, n) VALUES (8, 80)" for name in ALL))
+    steps.run()
+    must_be_equal(steps, dict.fromkeys(ALL, COLUMNS))
+    settled(steps.feed)
+    steps.everywhere(*(f"DELETE FROM {name} WHERE id = 2" for name in ALL))
+    steps.run()
+    must_be_equal(steps, dict.fromkeys(ALL, COLUMNS))
+    for epoch, rows in seen.items():
+        must_be_rows(lake(steps, dict.fromkeys(ALL, COMMON), epoch), rows)
+    epochs = [one for one in manifests(steps) if one.epoch > begin.epoch]
+    assert copied(epochs, ALL) == {*IN_DOUBT}
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "statements",
-    [
-        [*MAKE, FIRST_CHUNK, SECOND_CHUNK, CUT_OVER],
-        [*MAKE, None, FIRST_CHUNK, "ALTER TABLE _t_gho MODIFY n DECIMAL(20,2)", None, SECOND_CHUNK, CUT_OVER],
-        ["CREATE TABLE _t_gho AS SELECT * FROM t", "ALTER TABLE _t_gho ADD PRIMARY KEY (id), ADD m INT", None,
-         CUT_OVER],
-        [*MAKE, None, FIRST_CHUNK, SECOND_CHUNK, None, "ALTER TABLE _t_gho DROP m",
-         "ALTER TABLE _t_gho ADD m VARCHAR(9)", CUT_OVER],
-        [*MAKE, None, FIRST_CHUNK, SECOND_CHUNK, None, CUT_OVER, "ALTER TABLE t MODIFY n DECIMAL(20,2)"],
-        [*MAKE, None, FIRST_CHUNK, SECOND_CHUNK, None, CUT_OVER, "RENAME TABLE t TO _x, _t_del TO t, _x TO _t_del",
-         "ALTER TABLE t ADD m INT"],
-    ],
-    ids=["one epoch", "altered with rows", "made with rows", "altered in the epoch", "altered behind", "swapped back"],
-)  # fmt: skip
-def test_in_doubt_the_table_is_copied(steps: Steps, statements: list[str | None]) -> None:
-    for statement in statements:
-        if statement is None:
-            steps.run()
-        else:
-            steps.everywhere(statement)
-    steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-    steps.must_be_equal("t", *COLUMNS)
-    assert copies(steps) > 0
+def files_beside(steps: Steps, name: str) -> list[Path]:
+    """The files of what was filled beside a table."""
+    root = Path(str(steps.feed.sink.path))
+    return list(root.glob(f"_catchment/tail-*/{steps.schema}/{name}/**/*.parquet"))
 
 
-@pytest.mark.wide
 def test_what_a_session_does_to_a_shadow_alone_ends_no_run(
     apart: Servers,  # noqa: F811
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run_here(monkeypatch)
-    steps = Steps(tmp_path, apart, fresh_schema(*apart.values()))
-    steps.everywhere(*BEGIN)
+    sessions = {"as_text": "binlog_format = STATEMENT", "lacking": "binlog_row_image = MINIMAL"}
+    steps = begun(tmp_path, apart, fresh_schema(*apart.values()), monkeypatch, *sessions)
+    begin = newest(steps).epoch
+    made, both = "CREATE TABLE {g} (id INT PRIMARY KEY, n INT, m INT)", ("-80", "80-")
+    stages = [[sql for name in sessions for sql in of(name, [part])] for part in (made, FIRST_CHUNK)]
+    follow(steps, [dict.fromkeys(both, stage) for stage in stages], dict.fromkeys(sessions, both))
+    for name, session in sessions.items():
+        steps.everywhere(f"SET SESSION {session}", *of(name, ["UPDATE {g} SET n = 5"]))
     steps.run()
-    for session in ("binlog_format = STATEMENT", "binlog_row_image = MINIMAL"):
-        steps.everywhere(
-            "DROP TABLE IF EXISTS _t_gho", "CREATE TABLE _t_gho (id INT PRIMARY KEY, n INT, m INT)"
-        )
-        steps.run()
-        assert shadows(steps) == {"_t_gho": ("-80", "80-")}
-        steps.everywhere(FIRST_CHUNK)
-        steps.run()
-        steps.everywhere(f"SET SESSION {session}", "UPDATE _t_gho SET n = 5")
-        steps.run()
-        assert shadows(steps) == {}
-    steps.everywhere(SECOND_CHUNK, CUT_OVER)
-    steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-    steps.must_be_equal("t", *COLUMNS)
-    assert copies(steps) > 0
-
-
-def test_a_table_that_the_rules_name_alone(steps: Steps) -> None:
-    """Its shadow is followed all the same, also by a run that begins meanwhile."""
-    steps.set(tables=[f"{steps.schema}.t", f"{steps.schema}.other"])
-    migrate(steps)
-    steps.everywhere("TRUNCATE TABLE _t_gho", FIRST_CHUNK, SECOND_CHUNK)
-    steps.run()
-    steps.everywhere(CUT_OVER)
-    must_be_swapped(steps)
+    assert not shadows(steps)
+    steps.everywhere(*(sql for name in sessions for sql in of(name, [SECOND_CHUNK, CUT_OVER])))
+    steps.renew(*PROOF)
+    must_be_equal(steps, dict.fromkeys(sessions, COLUMNS))
+    epochs = [one for one in manifests(steps) if one.epoch > begin]
+    assert copied(epochs, sessions) == sessions.keys()

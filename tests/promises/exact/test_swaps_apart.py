@@ -1,282 +1,191 @@
 """One shard after the other gets an altered table by gh-ost or pt-online-schema-change: nothing is copied from any."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import deltalake
 import pytest
 
-import catchment
-from catchment.model.table import TableId
-from catchment.sink.delta.layout import table_dir
-from catchment.state.faults import Fault
+from catchment.demo.server import PrivateServer
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Rows, Steps, caught_up
-from tests.promises.exact.test_swaps import (
+from tests.promises.exact.kept_past import must_tell, plain
+from tests.promises.exact.manifests import (
+    copied,
+    lake,
+    manifests,
+    must_be_equal,
+    must_be_rows,
+    newest,
+    source,
+    stale,
+)
+from tests.promises.exact.migrations import (
     BEGIN,
     COLUMNS,
+    COMMON,
     CUT_OVER,
     FIRST_CHUNK,
     MAKE,
     MEANWHILE,
+    OTHER,
+    PROOF,
     SECOND_CHUNK,
-    copies,
-    manifests,
+    follow,
+    of,
     shadows,
 )
+from tests.promises.exact.steps import Steps, caught_up
 from tests.world.servers.chosen import chosen_server
 from tests.world.settled import settled
 
-COMMON = ("id", "n")
-SHARDS = ("-80", "80-")
+ALL = ("-80", "80-", "x")
+TOOL: tuple[list[str], ...] = ([*MAKE], [FIRST_CHUNK], [*MEANWHILE, SECOND_CHUNK])
+# DDL while a settle is waited for, and whether the table is copied then.
+DDL: dict[str, tuple[list[str], bool]] = {
+    "truncated": (["TRUNCATE TABLE {t}", "INSERT INTO {t} (id, n) VALUES (1, 2)"], False),
+    "longer": (["ALTER TABLE {t} ADD COLUMN later INT DEFAULT 5", "UPDATE {t} SET n = 8 WHERE id = 6"], False),
+    "renamed": (["ALTER TABLE {t} RENAME COLUMN n TO o", "ALTER TABLE {t} RENAME COLUMN o TO n"], False),
+    "keyed": (["ALTER TABLE {t} DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"], True),
+    "unknown": (["ALTER TABLE {t} ORDER BY id"], True),
+}  # fmt: skip
+# On the shard that swapped, on one that did not, and on all.
+ON = {"there": ("-80",), "elsewhere": ("80-",), "everywhere": ALL}
+WAITING = {
+    f"{ddl}_{where}": (statements, copied, on)
+    for ddl, (statements, copied) in DDL.items()
+    for where, on in ON.items()
+}
+# A tool makes what does not fit the rows of the other shards.
+UNFIT = {
+    "as_text": ["CREATE TABLE {g} LIKE {t}", "ALTER TABLE {g} MODIFY n VARCHAR(20)"],
+    "by_another_key": ["CREATE TABLE {g} LIKE {t}", "ALTER TABLE {g} DROP PRIMARY KEY, ADD PRIMARY KEY (n)"],
+    "by_a_wider_key": ["CREATE TABLE {g} LIKE {t}", "ALTER TABLE {g} MODIFY id BIGINT"],
+}
+USUAL, TWO, ANOTHER = "usual", "two_shards", "another_meanwhile"
+# Where a table may be copied in the end, its columns are to have one type on all shards.
+LONGER = ["CREATE TABLE {g} LIKE {t}", "ALTER TABLE {g} ADD COLUMN m INT"]
+TABLES = (USUAL, TWO, ANOTHER, *WAITING, *UNFIT)
 
 
-@pytest.fixture
-def steps(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Steps:
-    """A feed of one table on two shards that has caught up."""
-    return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *BEGIN)
-
-
-def other_than(shard: str) -> str:
-    return next(one for one in SHARDS if one != shard)
-
-
-def migrate(steps: Steps, *shards: str) -> None:
-    """All that a tool does on some shards up to the cut-over, in several epochs."""
-    for statements in (MAKE, [FIRST_CHUNK], [*MEANWHILE, SECOND_CHUNK]):
-        for shard in shards:
-            steps.sql(shard, *statements)
-        steps.run()
-    assert shadows(steps) == {"_t_gho": shards}
-
-
-def must_be_exact(steps: Steps, *columns: str) -> None:
-    """Nothing is stale, and the lake has what the source has."""
-    columns = columns or COMMON
-    steps.run()
-    assert manifests(steps)[-1].stale == ()
-    assert steps.lake("t", *columns) == steps.source("t", *columns)
-
-
-def must_take_place(steps: Steps, before: Rows) -> None:
-    """Readers see the rows of `before` until a settle; then those of now, whatever comes and is settled."""
-    steps.run()
-    assert [one.settles for one in manifests(steps)[-1].stale] == [True]
-    assert steps.lake("t", *COMMON) == before
-    settled(steps.feed)
-    assert steps.lake("t", *COMMON) == before
-    must_be_exact(steps)
-    assert shadows(steps) == {}
-    assert copies(steps) == 0
-
-
-class Follower:
-    """A job that goes by the change data of a table, and holds its rows."""
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps, self.rows = steps, dict[tuple[object, ...], tuple[object, ...]]()
-        self.since: int | None = None
-
-    def must_have(self, wanted: Rows) -> None:
-        told = catchment.changes(self.steps.file, f"{self.steps.schema}.t", self.since)
-        self.since = told.until
-        rows = sorted(
-            told.arrow().to_pylist(), key=lambda row: (row["_commit_version"], row["_change_type"][0] != "d")
-        )
-        for row in rows:
-            key = (row["_shard"], row["id"])
-            if row["_change_type"] in ("delete", "update_preimage"):
-                assert self.rows.get(key) == (*key, row["n"])
-                if row["_change_type"] == "delete":
-                    del self.rows[key]
-            else:
-                self.rows[key] = (*key, row["n"])
-        assert sorted(self.rows.values()) == wanted
-
-
-@pytest.mark.parametrize(
-    "options", [{}, pytest.param({"vectors": False, "changes": True}, marks=pytest.mark.wide)]
-)
-def test_one_shard_after_the_other(steps: Steps, options: dict[str, bool]) -> None:
-    steps.set(sink={"path": str(steps.feed.sink.path), **options})
-    seen: dict[int, Rows] = {}
-    follower = Follower(steps) if options else None
-    steps.run()
-    settled(steps.feed)
-    for number, shard in enumerate(SHARDS):
-        other = other_than(shard)
-        migrate(steps, shard)
-        steps.sql(shard, "UPDATE t SET n = 100 WHERE id = 1", "UPDATE _t_gho SET n = 100 WHERE id = 1")
-        steps.sql(other, "UPDATE t SET n = 5 WHERE id = 1")
-        steps.run()
-        before = steps.source("t", *COMMON)
-        assert steps.lake("t", *COMMON) == before
-        seen[manifests(steps)[-1].epoch] = before
-        # A row that the new table never had goes with the old one.
-        steps.sql(shard, "INSERT INTO t (id, n) VALUES (50, 5)")
-        steps.run()
-        before = steps.source("t", *COMMON)
-        steps.sql(shard, "DELETE FROM t WHERE id = 4", "DELETE FROM _t_gho WHERE id = 4", CUT_OVER)
-        steps.sql(shard, "UPDATE t SET n = n + 1 WHERE id = 6", f"INSERT INTO t VALUES (1{number}, 1, 'x')")
-        steps.sql(other, "DELETE FROM t WHERE id = 5", "REPLACE INTO t (id, n) VALUES (77, 7)")
-        must_take_place(steps, before)
-        if follower is not None:
-            follower.must_have(steps.source("t", *COMMON))
-        seen[manifests(steps)[-1].epoch] = steps.source("t", *COMMON)
-        steps.everywhere("DELETE FROM t WHERE id IN (1, 77)", "REPLACE INTO t (id, n) VALUES (4, 4), (78, 8)")
-        must_be_exact(steps)
-        settled(steps.feed)
-        steps.everywhere("REPLACE INTO t (id, n) VALUES (1, 1), (5, 5)", "DELETE FROM t WHERE id = 78")
-        must_be_exact(steps)
-        seen[manifests(steps)[-1].epoch] = steps.source("t", *COMMON)
-    must_be_exact(steps, *COLUMNS)
-    settled(steps.feed)
-    must_be_exact(steps, *COLUMNS)
-    for epoch, wanted in seen.items():
-        rows = catchment.read(steps.file, f"{steps.schema}.t", epoch).arrow().to_pylist()
-        assert sorted((row["_shard"], *(row[name] for name in COMMON)) for row in rows) == wanted
-    plain = deltalake.DeltaTable(str(table_dir(Path(str(steps.feed.sink.path)), TableId(steps.schema, "t"))))
-    if not options:
-        return
-    rows = plain.to_pyarrow_table().to_pylist()
-    assert sorted((row["_shard"], row["id"], row["n"], row["m"]) for row in rows) == steps.source(
-        "t", *COLUMNS
-    )
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault.AFTER_PLAN,
-        Fault.AFTER_MANIFEST,
-        Fault.BETWEEN_APPLIES,
-        Fault.AFTER_APPLY,
-        Fault.AFTER_EPOCH_ROW,
-    ],
-)
-def test_a_run_that_dies_meanwhile_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    steps.sql("-80", *MAKE)
-    steps.run()
-    for statements in ([FIRST_CHUNK], [*MEANWHILE, SECOND_CHUNK]):
-        steps.sql("-80", *statements)
-        steps.die_again_and_again(fault, 4)
-    before = steps.source("t", *COMMON)
-    steps.sql("-80", CUT_OVER, "UPDATE t SET n = n + 1 WHERE id < 6")
-    steps.sql("80-", "UPDATE t SET n = n + 2 WHERE id < 3")
-    steps.die_again_and_again(fault, 6)
-    assert steps.lake("t", *COMMON) == before
-    settled(steps.feed)
-    steps.everywhere("UPDATE t SET n = n + 1 WHERE id = 6")
-    steps.die_again_and_again(fault, 6)
-    must_be_exact(steps)
-    assert copies(steps) == 0
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    ("statements", "copied"),
-    [
-        (["TRUNCATE TABLE t", "INSERT INTO t (id, n) VALUES (1, 2)"], False),
-        (["ALTER TABLE t ADD COLUMN later INT DEFAULT 5", "UPDATE t SET n = 8 WHERE id = 6"], False),
-        (["ALTER TABLE t RENAME COLUMN n TO o", "ALTER TABLE t RENAME COLUMN o TO n"], False),
-        (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"], True),
-        (["ALTER TABLE t ORDER BY id"], True),
-    ],
-)
-@pytest.mark.parametrize("on", [("-80",), ("80-",), SHARDS])
-def test_ddl_while_a_settle_is_waited_for(
-    steps: Steps,
-    statements: list[str],
-    copied: bool,
-    on: tuple[str, ...],
-) -> None:
-    for made in (
-        ["CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho ADD COLUMN m INT"],
-        [FIRST_CHUNK, SECOND_CHUNK],
-    ):
-        steps.sql("-80", *made)
-        steps.run()
-    before = steps.source("t", *COMMON)
-    steps.sql("-80", CUT_OVER)
-    steps.run()
-    for shard in on:
-        steps.sql(shard, *statements)
-    steps.run()
-    assert steps.lake("t", *COMMON) == before
-    settled(steps.feed)
-    if copied:
-        for shard in set(SHARDS).difference(on):
-            steps.sql(shard, *statements)
-    steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-    must_be_exact(steps)
-    settled(steps.feed)
-    must_be_exact(steps)
-    assert (copies(steps) > 0) == copied
-
-
-@pytest.mark.wide
-def test_another_shard_swaps_while_a_settle_is_waited_for(steps: Steps) -> None:
-    migrate(steps, "-80")
-    before = steps.source("t", *COMMON)
-    steps.sql("-80", CUT_OVER)
-    steps.run()
-    for statements in (MAKE, [FIRST_CHUNK, SECOND_CHUNK, CUT_OVER]):
-        steps.sql("80-", *statements)
-        steps.run()
-        assert steps.lake("t", *COMMON) == before
-    steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-    must_be_exact(steps, *COLUMNS)
-    settled(steps.feed)
-    must_be_exact(steps, *COLUMNS)
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "make",
-    [
-        ["CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho MODIFY n VARCHAR(20)"],
-        ["CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho DROP PRIMARY KEY, ADD PRIMARY KEY (n)"],
-        ["CREATE TABLE _t_gho LIKE t", "ALTER TABLE _t_gho MODIFY id BIGINT"],
-    ],
-)
-def test_rows_that_do_not_fit_those_of_other_shards_are_copied(steps: Steps, make: list[str]) -> None:
-    for statements in (make, [FIRST_CHUNK, SECOND_CHUNK], [CUT_OVER]):
-        steps.sql("-80", *statements)
-        steps.run()
-    stale = manifests(steps)[-1].stale
-    assert stale
-    assert not any(one.settles for one in stale)
-    if "n VARCHAR" not in make[1]:
-        for statements in (make, [FIRST_CHUNK, SECOND_CHUNK, CUT_OVER]):
-            steps.sql("80-", *statements)
-        steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-        must_be_exact(steps)
-
-
-@pytest.mark.wide
-def test_two_of_three_shards(
-    fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: Servers
-) -> None:
-    """The two swap at different times; readers see the table as of the epoch before the first one until both have."""
+@pytest.fixture(scope="module")
+def three(servers: Servers) -> Iterator[dict[str, PrivateServer]]:
     with chosen_server(server_id=77, password="t") as third:
-        three = {**servers, "x": third}
-        steps = caught_up(monkeypatch, tmp_path, three, fresh_schema(*three.values()), *BEGIN)
-        migrate(steps, "-80", "80-")
-        before = steps.source("t", *COMMON)
-        steps.sql("80-", CUT_OVER, "DELETE FROM t WHERE id = 7")
-        steps.sql("x", "UPDATE t SET n = 3 WHERE id = 3")
+        yield {**servers, "x": third}
+
+
+def migrate(steps: Steps, shards: dict[str, tuple[str, ...]]) -> None:
+    """All that a tool does up to the cut-over, for these tables on these shards, in several epochs."""
+    stages = []
+    for number, statements in enumerate(TOOL):
+        stage: dict[str, list[str]] = {}
+        for name, where in shards.items():
+            made = statements
+            if not number and name not in (USUAL, TWO):
+                made = UNFIT.get(name, LONGER)
+            for shard in where:
+                stage.setdefault(shard, []).extend(of(name, made))
+        stages.append(stage)
+    follow(steps, stages, shards)
+    assert shadows(steps) == shards
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.promise("a swap on one shard after the other is followed")),
+        {"vectors": False},
+    ],
+    ids=["usual", "without vectors"],
+)
+def test_one_shard_after_the_other(
+    three: Servers,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, bool],
+) -> None:
+    made = [OTHER, *(sql for name in TABLES for sql in of(name, BEGIN))]
+    steps = caught_up(monkeypatch, tmp_path, three, fresh_schema(*three.values()), *made)
+    steps.set(sink={"path": str(steps.feed.sink.path), "changes": True, **options})
+    steps.run()
+    settled(steps.feed)
+    common = dict.fromkeys(TABLES, COMMON)
+    begin, past = newest(steps).epoch, plain(steps, USUAL)
+    seen = {begin: source(steps, common)}
+
+    migrate(steps, {name: ("-80", "80-") if name == TWO else ("-80",) for name in TABLES})
+    # A row that the new table never had goes with the old one.
+    steps.sql("-80", *of(USUAL, ["INSERT INTO {t} (id, n) VALUES (50, 5)"]))
+    steps.run()
+    seen[newest(steps).epoch] = before = source(steps, common)
+    for name in TABLES:
+        steps.sql("80-" if name == TWO else "-80", *of(name, [CUT_OVER]))
+    steps.sql(
+        "-80", *of(USUAL, ["UPDATE {t} SET n = n + 1 WHERE id = 6", "INSERT INTO {t} VALUES (11, 1, 'x')"])
+    )
+    steps.sql("80-", *of(USUAL, ["DELETE FROM {t} WHERE id = 5", "REPLACE INTO {t} (id, n) VALUES (77, 7)"]))
+    steps.sql("x", *of(TWO, ["UPDATE {t} SET n = 3 WHERE id = 3"]))
+    must_wait(steps, before, {name: name not in UNFIT and name != TWO for name in TABLES})
+
+    for name, (statements, _, on) in WAITING.items():
+        for shard in on:
+            steps.sql(shard, *of(name, statements))
+    steps.sql("-80", *of(TWO, [CUT_OVER, "INSERT INTO {t} VALUES (90, 9, 'x')"]))
+    steps.sql("80-", *of(ANOTHER, LONGER))
+    steps.run()
+    steps.sql("80-", *of(ANOTHER, [FIRST_CHUNK, SECOND_CHUNK, CUT_OVER]))
+    steps.run()
+    must_be_rows(lake(steps, common), before)
+    assert next(one for one in newest(steps).stale if one.table.name == TWO).settles
+    settled(steps.feed)
+    for name, (statements, is_copied, on) in WAITING.items():
+        for shard in ALL if is_copied else ():
+            if shard not in on:
+                steps.sql(shard, *of(name, statements))
+    for name, made in UNFIT.items():
+        for shard in ("80-", "x"):
+            steps.sql(shard, *of(name, [*made, FIRST_CHUNK, SECOND_CHUNK, CUT_OVER]))
+    steps.renew(*PROOF)
+    must_be_equal(steps, common)
+    seen[newest(steps).epoch] = source(steps, common)
+
+    steps.everywhere(
+        *of(USUAL, ["DELETE FROM {t} WHERE id IN (1, 77)", "REPLACE INTO {t} (id, n) VALUES (4, 4)"])
+    )
+    steps.run()
+    must_be_equal(steps, common)
+    must_go_on(steps, common)
+    epochs = [one for one in manifests(steps) if one.epoch > begin]
+    assert copied(epochs, TABLES) == {*UNFIT, ANOTHER, *(name for name, case in WAITING.items() if case[1])}
+    must_tell(steps, USUAL, begin, past)
+    for epoch, rows in seen.items():
+        must_be_rows(lake(steps, common, epoch), rows)
+
+
+def must_wait(steps: Steps, before: dict[str, list[tuple[object, ...]]], settles: dict[str, bool]) -> None:
+    """Run the feed: all tables are seen as `before`, and wait for a settle or for something else."""
+    steps.run()
+    assert {one.table.name: one.settles for one in newest(steps).stale} == settles
+    must_be_rows(lake(steps, dict.fromkeys(settles, COMMON)), before)
+
+
+def must_go_on(steps: Steps, common: dict[str, tuple[str, ...]]) -> None:
+    """The other shards follow, one after the other, and no row of them is copied either."""
+    for shard, tables in (("80-", (USUAL,)), ("x", (USUAL, TWO))):
+        migrate(steps, dict.fromkeys(tables, (shard,)))
+        before = source(steps, dict.fromkeys(tables, COMMON))
+        steps.sql(shard, *(sql for name in tables for sql in of(name, [CUT_OVER])))
         steps.run()
-        assert [one.settles for one in manifests(steps)[-1].stale] == [False]
-        assert steps.lake("t", *COMMON) == before
-        steps.sql("-80", CUT_OVER, "INSERT INTO t VALUES (90, 9, 'x')")
-        steps.sql("80-", "UPDATE t SET n = 3 WHERE id = 1")
-        must_take_place(steps, before)
+        assert stale(newest(steps)) == {*tables}
+        must_be_rows(lake(steps, dict.fromkeys(tables, COMMON)), before)
         settled(steps.feed)
-        migrate(steps, "x")
-        before = steps.source("t", *COMMON)
-        steps.sql("x", CUT_OVER)
-        must_take_place(steps, before)
-        must_be_exact(steps, *COLUMNS)
+        must_be_rows(lake(steps, dict.fromkeys(tables, COMMON)), before)
+        steps.run()
+        must_be_equal(steps, common)
+        steps.everywhere(
+            *of(USUAL, ["REPLACE INTO {t} (id, n) VALUES (1, 1), (5, 5)", "DELETE FROM {t} WHERE id = 4"])
+        )
+        steps.run()
+        must_be_equal(steps, common)
+    for _ in range(2):
+        must_be_equal(steps, {**common, USUAL: COLUMNS, TWO: COLUMNS})
+        settled(steps.feed)

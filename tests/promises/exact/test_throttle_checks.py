@@ -1,8 +1,9 @@
 """Each check against real servers: what does not let rows pass, and that they pass again."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import pytest
 import yaml
 
 from catchment.demo.server import PrivateServer
+from catchment.feed import throttle
 from tests.conftest import Shards
 from tests.layers.watch.test_vitals import samples
 from tests.promises.exact.steps import Steps
-from tests.promises.exact.test_orders import newest, running, table, wait
+from tests.promises.exact.test_orders import beat, newest, running, wait
 from tests.promises.exact.throttled import (
     ROWS,
     Health,
@@ -27,7 +29,7 @@ from tests.promises.exact.throttled import (
     throttled,
     throttled_by,
 )
-from tests.world.servers.chosen import chosen_server
+from tests.world.servers.chosen import chosen_server, on_mysql
 
 
 @pytest.fixture
@@ -38,9 +40,10 @@ def steps(
     return begun(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards), monkeypatch)
 
 
-@pytest.fixture
-def health() -> Iterator[Health]:
-    with Health() as server:
+@contextmanager
+def served(port: int) -> Iterator[Health]:
+    """What an HTTP check asks at a port."""
+    with Health(port) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield server
@@ -69,75 +72,101 @@ def asleep(server: PrivateServer, sessions: int) -> Iterator[None]:
             thread.join()
 
 
-def test_threads_running(steps: Steps) -> None:
-    throttled_by(steps, threads_running=12)
-    copy_other_first(steps)
-    with asleep(steps.servers["-80"], 12), running(steps):
-        wait(lambda: len(throttled(steps)) == 1)
-        wait(lambda: rows_on(steps, "80-") == ROWS)
-        must_be_quiet(steps)
-        (one,) = status(steps).throttled
-        assert (one.shard, one.check, one.limit) == ("-80", "threads_running", 12)
-        assert one.value is not None
-        assert one.value > 12
-        metrics = samples(steps.file.parent / "feed.prom")
-        assert metrics["catchment_copy_throttled_value threads_running -80"] > 12
-        assert metrics["catchment_copy_throttled_limit threads_running -80"] == 12
-        assert metrics["catchment_copy_throttled 80-"] == 0
-        assert rows_on(steps, "-80") == 0
-    steps.must_be_equal("t", "id", "n")
-
-
 def rows_on(steps: Steps, shard: str) -> int:
     copies = newest(steps).cut.shards[shard].copies
     return next(copy.rows for copy in copies if copy.table.name == "t")
 
 
-@pytest.mark.wide
-@pytest.mark.mariadb("MySQL tells it to users with PROCESS")
-def test_history_list_length(steps: Steps) -> None:
-    throttled_by(steps, history_list_length=100)
-    server = steps.servers["-80"]
-    with closing(server.connect()) as view, view.cursor() as cursor:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute(f"SELECT COUNT(*) FROM {steps.schema}.t")
-        for _ in range(150):
-            steps.sql("-80", "UPDATE other SET id = -id")
-        with running(steps):
-            wait(lambda: len(throttled(steps)) == 1)
-            (one,) = status(steps).throttled
-            assert (one.check, one.limit) == ("history_list_length", 100)
-            assert rows_on(steps, "-80") == 0
-            view.rollback()
-            must_copy_the_rest(steps)
-    steps.must_be_equal("t", "id", "n")
+# What a query says that lets no row pass.
+SAID = {
+    "UPDATE bears SET n = NULL": "query is not known (NULL), and is to be at most 5",
+    "DROP TABLE bears": "doesn't exist",
+    "CREATE TABLE bears (n VARCHAR(9))": "query is not known (NULL), and is to be at most 5",
+    "INSERT INTO bears VALUES ('much')": "query cannot be asked: the answer is no number",
+}
 
 
-@pytest.mark.wide
-def test_a_query(steps: Steps) -> None:
-    """It may say NULL, or fail; then nothing passes."""
+def test_each_check(steps: Steps, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One check after the other keeps rows from passing, before the one in front of it lets them: so none is copied
+    until the last one lets them."""
+    monkeypatch.setattr(throttle, "_UNWANTED_SECONDS", 3.0)
     steps.everywhere("CREATE TABLE bears (n INT)", "INSERT INTO bears VALUES (7)")
     steps.set(tables=[f"{steps.schema}.t", f"{steps.schema}.other"])
-    select = f"SELECT MAX(n) FROM {steps.schema}.bears"
-    throttled_by(steps, query={"select": select, "at_most": 5})
-    said = {
-        "UPDATE bears SET n = NULL": "query is not known (NULL), and is to be at most 5",
-        "DROP TABLE bears": "doesn't exist",
-        "CREATE TABLE bears (n VARCHAR(9))": "query is not known (NULL), and is to be at most 5",
-        "INSERT INTO bears VALUES ('much')": "query cannot be asked: the answer is no number",
-    }
-    with running(steps):
-        wait(partial(says, steps, "query is 7, and is to be"))
-        for statement, words in said.items():
-            steps.everywhere(statement)
-            wait(partial(says, steps, words))
-        assert copied(steps) == 0
-        steps.everywhere("UPDATE bears SET n = '4.5'")
-        must_copy_the_rest(steps)
+    query = {"select": f"SELECT MAX(n) FROM {steps.schema}.bears", "at_most": 5}
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen: who connects is refused
+        port = nobody.getsockname()[1]
+        checks = {
+            "http": f"http://127.0.0.1:{port}/health?token=hunter2",
+            "threads_running": 12,
+            "query": query,
+        }
+        throttled_by(steps, **checks, **({} if on_mysql() else {"history_list_length": 100}))
+        with ExitStack() as stack:
+            stack.enter_context(running(steps))
+            wait(partial(says, steps, "http cannot be asked: Connection refused"))
+            nobody.close()
+            health = stack.enter_context(served(port))
+            wait(partial(says, steps, "query is 7, and is to be"))
+            for statement, words in SAID.items():
+                steps.everywhere(statement)
+                wait(partial(says, steps, words))
+            for status_, words in ((503, "http answers 503"), (302, "http answers 302")):
+                health.status = status_
+                wait(partial(says, steps, words))
+            steps.everywhere("UPDATE bears SET n = '4.5'")
+            must_be_quiet(steps)
+            health.hangs.set()
+            wait(lambda: "answers 302" not in "".join(throttled(steps)))
+            assert len(throttled(steps)) == 2
+            beat(steps)
+            assert copied(steps) == 0
+            must_keep_one_shard(steps, health)
+            must_ask_nothing_at_rest(steps, health)
+    assert set(health.paths) == {"/health?token=hunter2"}
+    assert not [message for message in caplog.messages if "hunter2" in message]
     steps.must_be_equal("t", "id", "n")
 
 
-@pytest.mark.wide
+def must_keep_one_shard(steps: Steps, health: Health) -> None:
+    """A shard whose threads are busy copies nothing, and neither does it while it has a long history; the other one
+    copies all."""
+    server = steps.servers["-80"]
+    with closing(server.connect()) as view, view.cursor() as cursor:
+        with asleep(server, 12):
+            health.status = 200
+            health.hangs.clear()
+            health.ended.set()
+            wait(lambda: rows_on(steps, "80-") == ROWS)
+            wait(lambda: [one.shard for one in status(steps).throttled] == ["-80"])
+            (one,) = status(steps).throttled
+            assert (one.check, one.limit) == ("threads_running", 12)
+            assert one.value is not None
+            assert one.value > 12
+            metrics = samples(steps.file.parent / "feed.prom")
+            assert metrics["catchment_copy_throttled_value threads_running -80"] > 12
+            assert metrics["catchment_copy_throttled_limit threads_running -80"] == 12
+            assert metrics["catchment_copy_throttled 80-"] == 0
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            cursor.execute(f"SELECT COUNT(*) FROM {steps.schema}.t")
+            for _ in range(150):
+                steps.sql("-80", "UPDATE other SET id = -id")
+            assert rows_on(steps, "-80") == 0
+        if not on_mysql():  # which tells it to users with PROCESS
+            wait(lambda: [one.check for one in status(steps).throttled] == ["history_list_length"])
+            assert rows_on(steps, "-80") == 0
+        view.rollback()
+        must_copy_the_rest(steps)
+
+
+def must_ask_nothing_at_rest(steps: Steps, health: Health) -> None:
+    """Where all rows are copied, no check is made."""
+    wait(lambda: not [one for one in threading.enumerate() if one.name.startswith("throttle ")])
+    asked = len(health.paths)
+    beat(steps)
+    assert len(health.paths) == asked
+
+
 def test_a_query_that_takes_too_long(steps: Steps) -> None:
     """The server ends it, so that it does not go on behind a run that has given it up."""
     throttled_by(
@@ -155,43 +184,6 @@ ASLEEP = "SELECT id FROM information_schema.processlist WHERE info = 'SELECT SLE
 BUSY = "SELECT id FROM information_schema.processlist WHERE info LIKE '%WHERE SLEEP(3600)' AND time > 6"
 
 
-@pytest.mark.wide
-def test_an_http_check(steps: Steps, health: Health, caplog: pytest.LogCaptureFixture) -> None:
-    url = f"http://127.0.0.1:{health.server_address[1]}/health?token=hunter2"
-    throttled_by(steps, http=url)
-    copy_other_first(steps)
-    with running(steps):
-        wait(lambda: table(steps).rows > 0)
-        for status_, words in ((503, "http answers 503"), (302, "http answers 302")):
-            health.status = status_
-            wait(partial(says, steps, words))
-        must_be_quiet(steps)
-        health.hangs.set()
-        wait(lambda: "answers 302" not in "".join(throttled(steps)))
-        assert len(throttled(steps)) == 2
-        must_be_quiet(steps)
-        health.hangs.clear()
-        health.ended.set()
-        health.status = 200
-        must_copy_the_rest(steps)
-        asked = len(health.paths)
-    assert asked > 0
-    assert set(health.paths) == {"/health?token=hunter2"}
-    assert not [message for message in caplog.messages if "hunter2" in message]
-    steps.must_be_equal("t", "id", "n")
-
-
-@pytest.mark.wide
-def test_an_http_check_that_nobody_answers(steps: Steps, health: Health) -> None:
-    health.shutdown()
-    health.server_close()
-    throttled_by(steps, http=f"http://127.0.0.1:{health.server_address[1]}/")
-    with running(steps):
-        wait(partial(says, steps, "http cannot be asked: Connection refused"))
-        assert copied(steps) == 0
-
-
-@pytest.mark.wide
 @pytest.mark.mariadb("its own statements set the replica up")
 def test_replica_lag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
