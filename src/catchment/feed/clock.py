@@ -62,7 +62,8 @@ class Clock:
         self._number = last
         self._condition = world.condition()
         self._newest: Tick | None = None
-        self._tried_at = 0.0
+        # When the clock began to take that one, and when it began its last try.
+        self._began_at = self._tried_at = 0.0
         self._wanted, self._apart = False, seconds
         self._failed: Exception | None = None
         self._stopping = world.event()
@@ -109,21 +110,21 @@ class Clock:
         the clock may go on.
 
         `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last. Those
-        between two of its ticks by default. `since`: the clock has to have begun that try then, or later (steady
-        seconds).
+        between two of its ticks by default. `since`: the clock has to have begun that tick then, or later (steady
+        seconds); one that was dropped is no answer.
         """
-        since = world.steady_seconds() - self._seconds if since is None else since
+        tried = world.steady_seconds() - self._seconds if since is None else since
         with self._condition:
             # However recent the last try is: without a tick beyond `number` only another one helps.
-            if self._tried_at < since or not self._beyond(number):
+            if self._tried_at < tried or not self._beyond(number, since):
                 self._wanted, self._apart = True, self._seconds if apart is None else apart
                 self._wake.set()
             self._condition.wait_for(
-                lambda: self._failed or (self._tried_at >= since and self._beyond(number)), timeout
+                lambda: self._failed or (self._tried_at >= tried and self._beyond(number, since)), timeout
             )
             if self._failed is not None:
                 raise self._failed
-            return self._beyond(number)
+            return self._beyond(number, since)
 
     def resets(self, shards: Collection[str]) -> dict[str, Resets]:
         """How often RESET was said on the shards as of now, of those that answered. The clock asks in the sessions of
@@ -146,8 +147,10 @@ class Clock:
             raise worst
         return answers.found
 
-    def _beyond(self, number: int) -> Tick | None:
-        return self._newest if self._newest is not None and self._newest.number > number else None
+    def _beyond(self, number: int, since: float | None) -> Tick | None:
+        if self._newest is None or self._newest.number <= number:
+            return None
+        return self._newest if since is None or self._began_at >= since else None
 
     def _run(self) -> None:
         silent_since: float | None = None
@@ -156,7 +159,7 @@ class Clock:
                 self._wanted = False
                 began = world.steady_seconds()
                 try:
-                    self._tick(pool)
+                    self._tick(pool, began)
                     silent_since = self._failed = None
                     self._tried(began)
                 # An error of any kind: else whoever waits for a tick would wait for ever.
@@ -188,7 +191,7 @@ class Clock:
         except Exception as error:
             question.answer(error)
 
-    def _tick(self, pool: world.Pool) -> None:
+    def _tick(self, pool: world.Pool, began: float) -> None:
         asked = ask_all(self._readers, lambda reader: reader.read(), pool, late=self._away_max > 0)
         if asked.worst is not None:
             self._must_do_without(asked)
@@ -201,6 +204,7 @@ class Clock:
         with self._condition:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
+            self._began_at = began
 
     def _tried(self, began: float) -> None:
         """Whoever asked before has the answer: a tick, or that it was dropped. A silent shard is asked again."""

@@ -174,9 +174,7 @@ class Loop:
                     coming.wait(self._turn_seconds, self._standing, self._stop)
                     continue
                 pending = self._begun_to_apply(applier, read)
-                if read.cut.idle or self._waits:
-                    taken = world.steady_seconds() - began
-                    coming.wait(self._epoch_seconds - taken, self._standing, self._stop)
+                self._pause(coming, began, read)
             self._finish(pending)
         return self._committed
 
@@ -368,6 +366,12 @@ class Loop:
         self._audience.committed(
             Report(read, commit, phases, times, lag, self._standstill.refusals, existence)
         )
+
+    def _pause(self, coming: Between, began: float, read: Manifest) -> None:
+        """Wait out the interval, unless there is still something to copy, or until something comes between."""
+        if read.cut.idle or self._waits:
+            taken = world.steady_seconds() - began
+            coming.wait(self._epoch_seconds - taken, self._standing, self._stop)
 
     @property
     def _epoch_seconds(self) -> float:

@@ -171,6 +171,10 @@ class ServerStops(CatchmentError):
     retry = Retry.SAME
 
 
+class ClientLeft(CatchmentError):
+    """A client of a server has left while it stood in line: nobody hears of this."""
+
+
 class TakenOver(CatchmentError):
     """Another client has come under the name of this one."""
 

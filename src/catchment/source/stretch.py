@@ -58,7 +58,9 @@ def stretch_of(
     """
     at, files, last, last_event = decoder.at, tuple(decoder.files), decoder.last_group, decoder.last_event
     facts: Iterable[Fact] = decoder.facts
-    passed = _end(last) != _end(tally.last)
+    # A dump that was left behind the event that names the next file: nothing of that file is known.
+    between = bool(files) and at.file != files[-1].name and not decoder.reached_stop
+    passed = between or _end(last) != _end(tally.last)
     if passed:
         at = tally.last.end if tally.last is not None else start
         files, last, last_event = files[: tally.last_file + 1], tally.last, None

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from catchment import world
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.feed import clock as clock_module
@@ -115,6 +116,24 @@ def test_a_tick_behind_a_moment_began_behind_it(
         assert tick is not None
         assert began[0] < since
         assert any(at >= since for at in began)
+
+
+def test_a_tick_that_was_dropped_is_no_answer(shard: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks where the logs end from a moment on gets no tick from before it, though the clock has tried since."""
+    real = ShardReader.accept
+    drops = [True, True]
+
+    def accept(reader: ShardReader, offset: LogOffset) -> LogOffset | None:
+        return None if drops and drops.pop() else real(reader, offset)
+
+    with ticking(shard) as clock:
+        first = clock.after(0, PATIENCE_SECONDS)
+        assert first is not None
+        monkeypatch.setattr(ShardReader, "accept", accept)
+        tick = clock.after(0, PATIENCE_SECONDS, since=world.steady_seconds())
+        assert tick is not None
+        assert tick.number > first.number
+        assert not drops
 
 
 def test_no_tick_is_taken_where_no_dump_can_start(

@@ -1,5 +1,6 @@
 """A dump that the server ends early says the same as one that has come to the end of the log."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -11,11 +12,13 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.source.dump import Dump
-from catchment.source.log import read_facts, read_log
+from catchment.source.groups import Tally
+from catchment.source.log import EndedGroups, _Reading, read_facts, read_log
 from catchment.source.session import connect
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from tests.world.sim import binlog
+from tests.world.sim.server import Server
 
 # More than sockets hold: the server is still sending when the first rows are handed on.
 ROWS, ROW_BYTES = 96, 700_000
@@ -98,3 +101,27 @@ def test_a_dump_that_is_killed_before_it_has_begun_is_a_lost_connection(
     endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
     with pytest.raises(ConnectionLost, match="ended a dump before it had begun"):
         read_facts(endpoint, None, start, start)
+
+
+def test_a_stretch_does_not_end_in_front_of_a_file_of_which_nothing_was_read() -> None:
+    """Its budget is used up where a file names the next one: the position would have the birth of the file before."""
+    server = Server("s0", 101, random.Random(1), lambda: 0.0)
+    server.commit((("t", 1, (1, 1)),), hold=0.0)
+    end, first = server.end(), server.files[0]
+    server.rotate()
+    server.commit((("t", 2, (2, 2)),), hold=0.0)
+    reading = _Reading(LogOffset(first.name, 4), None, Wanted(), Tally(None, budget=1))
+    names = 0  # a dump says the name of each file, too
+    for number, payload in enumerate(server.dump(first.name, 4), 1):
+        reading.decoder.feed(binlog.packet(number, payload))
+        names += payload[5] == binlog.ROTATE
+        if names == 3:
+            break
+    assert reading.decoder.at == LogOffset("binlog.000002", 4)
+    reading.over = True
+    (ended,) = reading.take()
+    assert isinstance(ended, EndedGroups)
+    stretch = reading.stretch
+    assert stretch.at == LogOffset(first.name, end[1])
+    assert [file.name for file in stretch.files] == [first.name]
+    assert (stretch.groups, stretch.whole) == (1, False)

@@ -71,7 +71,11 @@ LIVES: dict[str, Life] = {
     "restarted": Life(first=["UPDATE {t} SET n = 8 WHERE id = 8"], renewed=1),
     "aged": Life(first=["UPDATE {t} SET n = 9 WHERE id = 9", "ALTER TABLE {t} ORDER BY id"], renewed=1),
     "made_again": Life(
-        first=["DROP TABLE {t}", "CREATE TABLE {t} (id INT PRIMARY KEY, w INT)", "INSERT INTO {t} VALUES (7, 7), (8, 8)"],
+        first=[
+            "DROP TABLE {t}",
+            "CREATE TABLE {t} (id INT PRIMARY KEY, w INT)",
+            "INSERT INTO {t} VALUES (7, 7), (8, 8)",
+        ],
         columns=("id", "w"),
         renewed=1,
         told=True,
@@ -95,11 +99,17 @@ LIVES: dict[str, Life] = {
         columns=("id", "n", "m"),
     ),
     "swapped": Life(
-        first=[*of("swapped", [CUT_OVER]), "UPDATE {t} SET n = n + 1 WHERE id < 6"], columns=("id", "n", "m"), renewed=1, told=True
+        first=[*of("swapped", [CUT_OVER]), "UPDATE {t} SET n = n + 1 WHERE id < 6"],
+        columns=("id", "n", "m"),
+        renewed=1,
+        told=True,
     ),
     "swapped_apart": Life(
         on_first=[*of("swapped_apart", [CUT_OVER]), "UPDATE {t} SET n = n + 1 WHERE id < 6"],
-        on_second=["UPDATE {t} SET n = n + 2 WHERE id < 3", "ALTER TABLE {t} MODIFY n BIGINT, ADD COLUMN m VARCHAR(9) DEFAULT 'new'"],
+        on_second=[
+            "UPDATE {t} SET n = n + 2 WHERE id < 3",
+            "ALTER TABLE {t} MODIFY n BIGINT, ADD COLUMN m VARCHAR(9) DEFAULT 'new'",
+        ],
         second=["UPDATE {t} SET n = n + 1 WHERE id = 6"],
         columns=("id", "n", "m"),
         renewed=1,
@@ -177,7 +187,7 @@ def damaged(steps: Steps) -> list[tuple[Chunk, ...]]:
 
 
 def first_round(steps: Steps) -> None:
-    """What the first runs that die meet: statements on every table, and orders to copy one again and to mend another."""
+    """What the first runs that die meet: statements on every table, and orders to copy one again and mend another."""
     differing = damaged(steps)
     steps.sql("-80", *XA)
     steps.everywhere(*of_all("first"))

@@ -6,7 +6,7 @@ Nothing of the gap is taken as read. Other tables go on, and no new feed is need
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -98,7 +98,7 @@ def renewed(steps: Steps) -> None:
 
 
 def must_wait(steps: Steps, epoch: int, rows: Rows) -> None:
-    """Run the feed: the table of the shard stands still as of an epoch, and waits for an order; the other one goes on."""
+    """Run the feed: the table of the shard stands still as of an epoch and waits for an order, the other goes on."""
     steps.run()
     assert [(one.table.name, one.epoch, one.waits) for one in newest(steps).stale] == [("t", epoch, True)]
     assert steps.lake("t", *KEY) == rows
@@ -177,9 +177,8 @@ def test_runs_that_die_are_gone_on_with(own: dict[str, PrivateServer], steps: St
 
 def dying(steps: Steps) -> int:
     """How many runs die before one comes through."""
-    deaths = 0
-    for fault, number in zip(cycle(FAULTS), count(1)):
-        left = [1 + number // len(FAULTS)]
+    for deaths, fault in enumerate(cycle(FAULTS)):
+        left = [1 + (deaths + 1) // len(FAULTS)]
 
         def die(at: Fault, fault: Fault = fault, left: list[int] = left) -> None:
             left[0] -= at is fault
@@ -189,7 +188,6 @@ def dying(steps: Steps) -> int:
         with suppress(Died):
             run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
             return deaths
-        deaths += 1
     raise AssertionError
 
 

@@ -229,7 +229,7 @@ def enter_all_but(steps: Steps, waiting: Sequence[str]) -> None:
 
 
 def must_have_hidden(steps: Steps, table: str, before: list[Row]) -> None:
-    """The former values of `n`, which cannot stand beside those of now, are out of sight as those of a dropped column."""
+    """The former values of `n`, which cannot stand beside those of now, are hidden as those of a dropped column."""
     names = {c.column.name: c.physical for s in newest(steps).shapes if s.table.name == table for c in s.kept}
     hidden = [{k: v for k, v in row.items() if k != "n"} for row in before]
     now = {

@@ -70,6 +70,7 @@ def test_what_is_said_at_a_quarter_is_near_the_truth(steps: Steps, monkeypatch: 
             for one in found.copies:
                 assert one.basis is Basis.KEYS
                 assert one.expected == pytest.approx(ROWS, rel=0.03)
+    assert found is not None
     assert found.copy == THROUGH
 
 

@@ -64,8 +64,11 @@ WAYS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "again": ([*EMPTIED, "INSERT INTO {t} VALUES (1, 1)", *EMPTIED, "INSERT INTO {t} VALUES (2, 2)"], BEGAN),
     "apart": ([], BEGAN),
 }
-ENDS = {name: columns for name, (_, columns) in WAYS.items()}
-BEGIN = {name: (("id", "m") if name == "two" else BEGAN) for name in WAYS}
+Columns = dict[str, tuple[str, ...]]
+# For each epoch, the columns that its tables had, and their rows.
+Seen = dict[int, tuple[Columns, dict[str, Any]]]
+ENDS: Columns = {name: columns for name, (_, columns) in WAYS.items()}
+BEGIN: Columns = {name: (("id", "m") if name == "two" else BEGAN) for name in WAYS}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,7 @@ def test_tables_are_copied_anew_and_every_epoch_can_be_read(
     steps.everywhere("ALTER TABLE two CHANGE n m INT")
     steps.run()
     begin = newest(steps).epoch
-    seen = {begin: (BEGIN, source(steps, BEGIN))}
+    seen: Seen = {begin: (BEGIN, source(steps, BEGIN))}
 
     for name, (statements, _) in WAYS.items():
         steps.everywhere(*(sql.format(t=name) for sql in statements))
@@ -152,7 +155,7 @@ def test_tables_are_copied_anew_and_every_epoch_can_be_read(
     must_be_equal(steps, ends)
 
 
-def must_be_seen(steps: Steps, seen: dict[int, tuple[dict[str, tuple[str, ...]], dict[str, Any]]]) -> None:
+def must_be_seen(steps: Steps, seen: Seen) -> None:
     """Each epoch has the rows that the source had then."""
     for epoch, (columns, rows) in seen.items():
         must_be_rows(lake(steps, columns, epoch), rows)

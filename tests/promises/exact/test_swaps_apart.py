@@ -1,6 +1,6 @@
 """One shard after the other gets an altered table by gh-ost or pt-online-schema-change: nothing is copied from any."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -168,7 +168,7 @@ def must_wait(steps: Steps, before: dict[str, list[tuple[object, ...]]], settles
     must_be_rows(lake(steps, dict.fromkeys(settles, COMMON)), before)
 
 
-def must_go_on(steps: Steps, common: dict[str, tuple[str, ...]]) -> None:
+def must_go_on(steps: Steps, common: Mapping[str, tuple[str, ...]]) -> None:
     """The other shards follow, one after the other, and no row of them is copied either."""
     for shard, tables in (("80-", (USUAL,)), ("x", (USUAL, TWO))):
         migrate(steps, dict.fromkeys(tables, (shard,)))

@@ -32,6 +32,12 @@ def rows_of(manifest: Manifest, table: str) -> int:
     return sum(copy.rows for copy in manifest.cut.copies if copy.table.name == table)
 
 
+def must_leave(steps: Steps, name: str) -> None:
+    """Run the feed until a table is out of it."""
+    with FeedRun(steps.feed, leave=[TableId(steps.schema, name)]) as run:
+        run.wait("it is out", lambda epochs: name not in carried(epochs[-1]))
+
+
 @pytest.mark.promise("a statement that ends a run is told with the way out")
 def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,8 +75,7 @@ def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
         assert str(second.value) == str(first.value)
         left.append(name)
         steps.set(tables=[f"{steps.schema}.*", *(f"!{steps.schema}.{one}" for one in left)])
-        with FeedRun(steps.feed, leave=[TableId(steps.schema, name)]) as run:
-            run.wait("it is out", lambda epochs: name not in carried(epochs[-1]))
+        must_leave(steps, name)
     steps.run()
     assert carried(newest(steps)) == {"t"}
     must_be_equal(steps, {"t": ("id", "c")})

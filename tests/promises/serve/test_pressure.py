@@ -37,7 +37,7 @@ class Endless:
         self.rests = rests
         self.pulled = self.open_now = self.opened = 0
 
-    def open(self, ask: Any, telling: Any, name: str) -> "Endless":
+    def open(self, ask: Any, telling: Any, name: str, stays: Any) -> "Endless":
         self.open_now += 1
         self.opened += 1
         return self

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.world.sim import binlog
-from tests.world.sim.server import SCHEMA, Server, Table
+from tests.world.sim.server import SCHEMA, START_SECONDS, Server, Table
 
 _BOUND = re.compile(r"`id` (<=|>) (\?|%s)")
 _FROM = re.compile(r"FROM `shop`\.`(\w+)`")
@@ -51,6 +51,10 @@ def _status(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ..
     return [(args[0], str(value))]
 
 
+def _clock(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(f"{START_SECONDS + server._now() + server.ahead:.6f}",)]
+
+
 def _tables(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [(SCHEMA, name, "BASE TABLE", "InnoDB", len(t.visible)) for name, t in server.tables.items()]
 
@@ -89,6 +93,7 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
         ("^XA RECOVER", _recover),
         ("^SHOW GLOBAL STATUS LIKE", _status),
         (r"^SELECT UNIX_TIMESTAMP\(\)", lambda server, sql, args: [(server.seconds(),)]),
+        (r"^SELECT UNIX_TIMESTAMP\(SYSDATE\(6\)\)", _clock),
         ("^SHOW BINARY LOGS", _files),
         ("^SHOW BINLOG EVENTS", _events),
         ("^SHOW INDEX FROM", _index),
@@ -105,6 +110,7 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
         ),
         ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
         ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
+        ("^\\s*SELECT COLUMN_NAME, COLLATION_NAME", lambda server, sql, args: []),
         ("^SELECT `id` FROM", _ordered),
     )
 )

@@ -13,7 +13,9 @@ class Group:
     """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them.
 
     `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed. `empties`: the table that it
-    truncates.
+    truncates; `parts`: it says so of all its partitions. `adds`: a table and the column that an ALTER gave it.
+    `seconds`: when it was written, in seconds since 1970 by the server's clock; `logged_at`: when it came into this
+    log, in simulated seconds.
     """
 
     start: Place
@@ -24,6 +26,10 @@ class Group:
     xid: bytes = b""
     late: float | None = None
     empties: str = ""
+    parts: bool = False
+    adds: tuple[str, str] | None = None
+    seconds: int = 0
+    logged_at: float = 0.0
 
 
 @dataclass(eq=False)

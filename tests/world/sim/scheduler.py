@@ -18,6 +18,8 @@ from catchment.world.port import Condition, Event, Lock, Pool, Servers, Thread
 START_US = 1_763_784_727_000_000
 # Of simulated time: what takes longer stands still.
 _SECONDS_MAX = 36_000.0
+# So often threads go on in one moment: more is a loop that waits for nothing.
+_TURNS_MAX = 200_000
 
 
 class Killed(BaseException):
@@ -55,7 +57,8 @@ class Job:
 
 class SimWorld:
     """`catchment.world` for one seed. `run` turns it until a job is over. `at_step` is told of every step of a process:
-    it may kill or freeze the process, or let time pass. `trace` is a checksum of all steps so far.
+    it may kill or freeze the process, or let time pass. `trace` is a checksum of all steps so far. `yields`: how often
+    another thread runs before one takes a lock.
     """
 
     servers: Servers | None = None
@@ -65,6 +68,8 @@ class SimWorld:
         self.now = 0.0
         self.skew_us = 0
         self.steps = self.trace = 0
+        self.yields = 0.0
+        self._turns_since = (0.0, 0)
         self.at_step: Callable[[Process, str], None] = lambda process, what: None
         self._jobs: list[Job] = []
         self._current: Job | None = None
@@ -84,7 +89,7 @@ class SimWorld:
 
     def sleep(self, seconds: float) -> None:
         """Let others run for so long."""
-        self.wait(lambda: False, max(seconds, 0.0))
+        self.wait(None, max(seconds, 0.0))
 
     def event(self) -> Event:
         """An event."""
@@ -113,19 +118,29 @@ class SimWorld:
     def step(self, what: str) -> None:
         """A place where the process may die, and where others may run."""
         self._must_live()
+        process = self.process
         self.steps += 1
-        self.trace = zlib.crc32(f"{self.process.name} {what} {self.now}".encode(), self.trace)
-        self.at_step(self.process, what)
-        if self.process.dead or self.process.frozen_until > self.now or self.rng.random() < 0.3:
+        self.trace = zlib.crc32(f"{process.name} {what} {self.now}".encode(), self.trace)
+        self.at_step(process, what)
+        if process.dead or process.frozen_until > self.now or self.rng.random() < 0.3:
             self._hand_on(None, None)
 
     # What a simulation does.
 
     @property
+    def job(self) -> Job:
+        """The running job."""
+        assert self._current is not None
+        return self._current
+
+    @property
     def process(self) -> Process:
         """The process of the running job."""
-        assert self._current is not None
-        return self._current.process
+        return self.job.process
+
+    def jobs_of(self, process: Process) -> list[Job]:
+        """The threads of a process that have not ended."""
+        return [job for job in self._jobs if job.process is process]
 
     def spawn(self, process: Process, name: str, work: Callable[[], None]) -> Job:
         """A job that will run when the seed says so."""
@@ -139,8 +154,8 @@ class SimWorld:
         job.stack = greenlet(lambda: self._turn(job), self._hub)
         self._jobs.append(job)
 
-    def wait(self, ready: Callable[[], Any], seconds: float | None) -> None:
-        """Wait until something is so, but not for longer; the running job does."""
+    def wait(self, ready: Callable[[], Any] | None, seconds: float | None) -> None:
+        """Wait until something is so, but not for longer; the running job does. Without either others may run."""
         self._must_live()
         self._hand_on(ready, None if seconds is None else self.now + seconds)
 
@@ -208,19 +223,30 @@ class SimWorld:
                 return None
             self.now = min(later)
             able = self._able()
+        since, turns = self._turns_since
+        self._turns_since = (since, turns + 1) if since == self.now else (self.now, 0)
+        if turns > _TURNS_MAX:
+            self._failed = StoodStill(
+                f"no time passes: {', '.join(f'{j.process.name}/{j.name}' for j in able)}"
+            )
+            return None
         return able[self.rng.randrange(len(able))]
 
     def _able(self) -> list[Job]:
-        return [job for job in self._jobs if self._may_go_on(job)]
-
-    def _may_go_on(self, job: Job) -> bool:
-        if job.process.dead:
-            return True
-        if job.process.frozen_until > self.now:
-            return False
-        if job.ready is None and job.deadline is None:
-            return True
-        return (job.deadline is not None and self.now >= job.deadline) or bool(job.ready and job.ready())
+        """The jobs that may go on now. Most of the time of a simulation would be spent here, were it written nicely."""
+        now, able = self.now, []
+        for job in self._jobs:
+            process, ready, deadline = job.process, job.ready, job.deadline
+            if process.dead:
+                able.append(job)
+            elif process.frozen_until > now:
+                continue
+            elif deadline is None:
+                if ready is None or ready():
+                    able.append(job)
+            elif now >= deadline or (ready is not None and ready()):
+                able.append(job)
+        return able
 
 
 class SimEvent:
@@ -256,6 +282,8 @@ class SimLock:
         self._held = False
 
     def __enter__(self) -> Self:
+        if self._world.yields and self._world.rng.random() < self._world.yields:
+            self._world.wait(None, None)
         if self._held:
             self._world.wait(lambda: not self._held, None)
         self._held = True

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from tests.world.sim import binlog
 from tests.world.sim.history import Change, Group, History, Place, Rows, change
 
+START_SECONDS = 1_763_784_727
 _FILE_START = 4
+_OF_FILES = {binlog.FORMAT, binlog.GTID_LIST, binlog.CHECKPOINT, binlog.ROTATE, binlog.STOP}
 SCHEMA = "shop"
 
 
@@ -68,6 +70,8 @@ class Server:
         self.behind_select: Callable[[], object] = lambda: None
         self.up = True
         self.kills_dumps = True
+        # By how many seconds its clock is ahead of the simulation's, and by how many its log is behind its primary.
+        self.ahead = self.lag = 0.0
         self.snapshot: Place = (0, 0)
         self.pending: list[Group] = []
         self._late: list[tuple[Group, bytes]] = []
@@ -86,13 +90,13 @@ class Server:
     # The clock and the log.
 
     def seconds(self) -> int:
-        """Seconds since 1970, as headers of events have them."""
-        return 1_763_784_727 + int(self._now())
+        """Seconds since 1970 by its clock."""
+        return START_SECONDS + int(self._now() + self.ahead)
 
     @property
     def start_seconds(self) -> int:
         """Seconds since 1970 of its start."""
-        return 1_763_784_727 + int(self.started)
+        return START_SECONDS + int(self.started + self.ahead)
 
     def end(self) -> Place:
         """Where the log ends, visible or not."""
@@ -108,10 +112,15 @@ class Server:
         file = self.files[-1]
         at = len(file.data)
         file.starts.append(at)
-        file.data += binlog.event(
-            kind, body, at=at, seconds=self.seconds(), server_id=self.server_id, flags=flags
-        )
+        seconds = self.seconds() if kind in _OF_FILES else self.written()
+        file.data += binlog.event(kind, body, at=at, seconds=seconds, server_id=self.server_id, flags=flags)
         return at
+
+    def written(self) -> int:
+        """When what comes into the log now was written, in seconds since 1970: a replica has the time of its primary.
+
+        The clocks of both differ from the simulation's by the same."""
+        return START_SECONDS + int(self._now() + self.ahead - self.lag)
 
     def _begin_file(self, *, created: bool = False) -> None:
         number = self.files[-1].number + 1 if self.files else 1
@@ -199,9 +208,7 @@ class Server:
         one.visible = {key: (*row, None) for key, row in one.visible.items()}
         one.logged = {key: (*row, None) for key, row in one.logged.items()}
         self._table_number += 1
-        group = Group(start, self.end(), (), self._now())
-        self.history.groups.append(group)
-        group.shown = True
+        self._note(Group(start, self.end(), (), self._now(), shown=True, adds=(table, column)))
         self.snapshot = self.end()
 
     def truncate(self, table: str, *, parts: bool) -> None:
@@ -212,7 +219,7 @@ class Server:
         self.tables[table].visible = {}
         self.tables[table].logged = {}
         self._table_number += 1
-        self.history.groups.append(Group(start, self.end(), (), self._now(), shown=True, empties=table))
+        self._note(Group(start, self.end(), (), self._now(), shown=True, empties=table, parts=parts))
         self.snapshot = self.end()
 
     def rotate(self) -> None:
@@ -306,9 +313,13 @@ class Server:
     def _log(self, group: Group) -> None:
         if self.pending:
             group.visible_at = max(group.visible_at, self.pending[-1].visible_at)
-        self.history.groups.append(group)
+        self._note(group)
         self.pending.append(group)
         self.settle()
+
+    def _note(self, group: Group) -> None:
+        group.seconds, group.logged_at = self.written(), self._now()
+        self.history.groups.append(group)
 
     def _rows(self, changes: tuple[Change, ...], *, logged: bool = True) -> None:
         for number, (table, key, row) in enumerate(changes):

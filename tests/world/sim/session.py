@@ -40,9 +40,14 @@ class Network:
         """Wait while the way to the server hangs; raises ConnectionLost when that takes longer than `seconds`."""
         rest = self.hangs_until.get(endpoint.port, 0.0) - self.world.now
         if rest > 0:
-            self.world.sleep(min(rest, seconds))
-            if rest > seconds:
+            self.world.wait(lambda: endpoint.port not in self.hangs_until, min(rest, seconds))
+            if rest > seconds and endpoint.port in self.hangs_until:
                 raise ConnectionLost(f"shard {endpoint.shard}: timed out")
+
+    def mend(self) -> None:
+        """All servers can be reached, and answer at once."""
+        self.cut_until.clear()
+        self.hangs_until.clear()
 
     def reach(self, endpoint: Endpoint) -> Server:
         """The server, if it can be reached."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, StaticPool, create_engine, event
 
 from catchment import world as door
 from catchment.config import Feed
@@ -32,6 +31,7 @@ from tests.world.sim.scheduler import Job, Killed, Process, SimWorld
 from tests.world.sim.server import SCHEMA, Server
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink, Storage
+from tests.world.sim.stores import Stores
 from tests.world.sim.theme import PURGED, THEMES, Theme
 
 _PORT = 3306
@@ -105,7 +105,7 @@ class Simulation:
         self.clients = Clients(self.world, self.network, self._needed, self.theme, self.setting.truncates)
         self.nemesis = Nemesis(self.world, self.theme)
         self.attempts: list[Attempt] = []
-        self._engines: dict[str, Engine] = {}
+        self._stores = Stores()
         self._processes: list[Process] = []
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
@@ -165,7 +165,7 @@ class Simulation:
         logging.disable(logging.CRITICAL)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prove, "WORTH_BYTES", self.rng.choice(self.theme.worth))
-            patch.setattr(database, "_engine", self._engine)
+            patch.setattr(database, "_engine", self._stores.engine)
             for caller in (
                 take_up,
                 altered,
@@ -187,21 +187,7 @@ class Simulation:
                 yield
             finally:
                 logging.disable(logging.NOTSET)
-                for engine in self._engines.values():
-                    engine.pool.dispose()
-
-    def _engine(self, url: object) -> Engine:
-        """A state store in memory for each URL, which outlives processes."""
-        name = str(url)
-        if name not in self._engines:
-            engine = create_engine(
-                "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
-            )
-            engine.dispose = lambda close=True: None  # type: ignore[method-assign]
-            event.listen(engine, "connect", _begins_nothing)
-            event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
-            self._engines[name] = engine
-        return self._engines[name]
+                self._stores.close()
 
     def _planned(self, manifest: Manifest) -> Manifest:
         """Note a manifest that is about to be written to the state store of its feed."""
@@ -352,10 +338,7 @@ class Simulation:
         """Somebody removes the state store, which the lake can replace."""
         self.lost += 1
         attempt.checker.planned.clear()
-        (engine,) = [one for url, one in self._engines.items() if url.endswith(f"/{attempt.feed.name}.db")]
-        with engine.begin() as connection:
-            for table in database.metadata.tables:
-                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
+        self._stores.lose(f"{attempt.feed.name}.db")
 
     def _started(self, process: Process, attempt: Attempt, *, until_caught_up: bool) -> Job:
         def work() -> None:
@@ -385,8 +368,3 @@ class Simulation:
             process.dead = True
         elif self.nemesis.dangerous and process.name.startswith("run"):
             self.nemesis.meet(process, what)
-
-
-def _begins_nothing(connection: Any, record: Any) -> None:
-    """The driver would leave SELECTs outside of transactions."""
-    connection.isolation_level = None

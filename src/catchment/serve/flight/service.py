@@ -72,7 +72,9 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             asked = ticket_of(ticket.ticket)
             feed = asked.feed
             hub = self._doors.hub(asked.feed, context.get_middleware(_TOKEN).text)
-            client = hub.open(asked.ask, ToldParts, f"flight {context.peer()}")
+            client = hub.open(
+                asked.ask, ToldParts, f"flight {context.peer()}", lambda: not context.is_cancelled()
+            )
             try:
                 reading = _Reading(asked, client)
             except BaseException:

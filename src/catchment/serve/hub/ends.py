@@ -13,6 +13,7 @@ from typing import Final
 from catchment import world
 from catchment.model.errors import (
     CatchmentError,
+    ClientLeft,
     ConfigError,
     Denied,
     Diverged,
@@ -63,6 +64,7 @@ _SAID: Final[tuple[tuple[type[CatchmentError], Why], ...]] = (
     (ConfigError, Why.REFUSED),
     (TooManyClients, Why.TOO_MANY),
     (ServerStops, Why.AWAY),
+    (ClientLeft, Why.AWAY),
     (TooSlow, Why.OVERTAKEN),
     (TakenOver, Why.OVERTAKEN),
     (TooLarge, Why.UNUSABLE),

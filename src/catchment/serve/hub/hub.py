@@ -6,7 +6,7 @@ from typing import Any
 
 from catchment import world
 from catchment.config import CopyConfig
-from catchment.model.errors import ServerStops, TooManyClients
+from catchment.model.errors import ClientLeft, ServerStops, TooManyClients
 from catchment.model.slow import Slow
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Standing
@@ -25,6 +25,13 @@ from catchment.serve.stream.vgtid import Given, StreamCut, read, written
 # Log of one shard and turn: many clients may catch up at once.
 _TURN_BYTES = 4 << 20
 _LOOK_SECONDS = 1.0
+# Whether a client is still there.
+Stays = Callable[[], bool]
+
+
+def always() -> bool:
+    """Of a client that cannot leave while it stands in line."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +66,12 @@ class Hub:
         self._opening = 0
         self._clients: set[Client[Any]] = set()
 
-    def open(self, ask: Ask, form: Callable[[], Telling[M]], name: str = "") -> Client[M]:
-        """A client, which whoever asked closes. `name`: how it is shown.
+    def open(
+        self, ask: Ask, form: Callable[[], Telling[M]], name: str = "", stays: Stays = always
+    ) -> Client[M]:
+        """A client, which whoever asked closes. `name`: how it is shown. `stays`: else it loses its place in line.
 
-        Raises TooManyClients, and what `catchment.stream` raises.
+        Raises TooManyClients, ClientLeft, and what `catchment.stream` raises.
         """
         same = Same(Chosen.of(ask.rules, self._within), ask.flags.minimize_skew, form)
         with self._lock:
@@ -73,11 +82,13 @@ class Hub:
                 )
             self._opening += 1
         try:
-            client = self._client(ask, same, name)
-        finally:
+            client = self._client(ask, same, name, stays)
+        except BaseException:
             with self._lock:
                 self._opening -= 1
-        with self._lock:
+            raise
+        with self._lock:  # in one step: nobody else has its place
+            self._opening -= 1
             self._clients.add(client)
         return client
 
@@ -109,7 +120,7 @@ class Hub:
         self._stopping.set()
         self._shared.stop()
 
-    def _client(self, ask: Ask, same: Same, name: str) -> Client[Any]:
+    def _client(self, ask: Ask, same: Same, name: str, stays: Stays) -> Client[Any]:
         def begin(vgtid: Given, flags: Flags) -> Epochs:
             return started(self._source, same.chosen, vgtid, flags, self._copy, _TURN_BYTES)
 
@@ -120,7 +131,7 @@ class Hub:
         visit = Visit(self._turnstiles)
         begins: Epochs | Joined[Any] | None
         try:
-            begins = self._let_in(visit, ask, readers) or begin(ask.vgtid, ask.flags)
+            begins = self._let_in(visit, ask, readers, stays) or begin(ask.vgtid, ask.flags)
         except BaseException:
             visit.leave()
             raise
@@ -128,13 +139,15 @@ class Hub:
         pace = Pace(ask.flags.heartbeat_interval)
         return Client(readers, begins, same.form(), pace, ask.slow or self._limits.slow, visit, name)
 
-    def _let_in(self, visit: Visit, ask: Ask, readers: ReadersOf[M]) -> Joined[M] | None:
+    def _let_in(self, visit: Visit, ask: Ask, readers: ReadersOf[M], stays: Stays) -> Joined[M] | None:
         """The shared reader that a client can hear from its beginning; None once it may read by itself.
 
         It stands in line before its first cut, or the log behind that would grow meanwhile.
         """
         starts = read(ask.vgtid, self._source)
         while not self._stopping.is_set():
+            if not stays():
+                raise ClientLeft("the client left while it stood in line")
             found = joined(readers, starts)
             if found is not None:
                 visit.leave()

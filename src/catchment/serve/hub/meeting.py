@@ -28,7 +28,11 @@ def meet(epochs: Epochs, ring: Ring[Any], wait: float) -> Meeting:
     if not (place.stands.cut.idle and _later(place, epochs.stands)):
         return Meeting(epochs.turn(wait), None)
     turn = None if _same(epochs.stands, place.stands) else epochs.turn_to(place.stands)
-    return Meeting(turn, place if _same(epochs.stands, place.stands) else None)
+    # On the way a statement may have had a table copied again.
+    if epochs.stands.cut.idle and _same(epochs.stands, place.stands):
+        return Meeting(turn, place)
+    # Or a shard could not be read. The next turn waits for a tick, so that nobody asks it without a pause.
+    return Meeting(turn or epochs.turn(wait), None)
 
 
 def _later(place: Place, stands: StreamCut) -> bool:

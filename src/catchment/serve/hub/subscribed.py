@@ -12,7 +12,7 @@ from catchment.model.errors import TakenOver
 from catchment.model.subscription import Subscription
 from catchment.serve.hub.client import Client
 from catchment.serve.hub.telling import M
-from catchment.serve.stream.vgtid import written
+from catchment.serve.stream.vgtid import StreamCut, given_before, is_later
 
 # How often what was acknowledged is looked up: elsewhere, and while there is nothing else to do.
 _LOOK_SECONDS: Final = 1.0
@@ -23,7 +23,7 @@ _FULL_LOOK_SECONDS: Final = 0.1
 class _Given:
     """A vgtid that was given, and the bytes of all messages up to it."""
 
-    vgtid: str
+    stands: StreamCut
     nbytes: int
     time_us: int
 
@@ -81,21 +81,26 @@ class Subscribed(Generic[M]):
         told = self.client.told
         if told is not before:
             self._bytes += nbytes
-            self._given.append(_Given(written(told), self._bytes, world.now_us()))
+            self._given.append(_Given(told, self._bytes, world.now_us()))
 
     def _look(self) -> None:
         """What was acknowledged since, here or elsewhere."""
         self._looked = world.steady_seconds()
         kept = self._kept()
         if kept is None or kept.generation != self._mine.generation:
-            raise TakenOver(
-                f"subscriber {self._mine.name}: another client of this name has come, or it was removed; one at a time"
-            )
-        if any(one.vgtid == kept.vgtid for one in self._given):
-            while self._acknowledge() != kept.vgtid:
-                pass
+            raise taken_over(self._mine.name)
+        if kept.vgtid != self._mine.vgtid:
+            self._mine = kept
+            self._acknowledge(given_before(kept.vgtid))
 
-    def _acknowledge(self) -> str:
-        one = self._given.popleft()
-        self._acknowledged = one.nbytes
-        return one.vgtid
+    def _acknowledge(self, up_to: StreamCut) -> None:
+        """All that does not lie behind that place, which another stream of the name may have been given."""
+        while self._given and not is_later(self._given[0].stands, up_to):
+            self._acknowledged = self._given.popleft().nbytes
+
+
+def taken_over(name: str) -> TakenOver:
+    """The end of one whose name another client has now."""
+    return TakenOver(
+        f"subscriber {name}: another client of this name has come, or it was removed; one at a time"
+    )

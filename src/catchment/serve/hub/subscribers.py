@@ -13,12 +13,13 @@ from catchment.model.errors import ConfigError, StateError
 from catchment.model.position import reaches
 from catchment.model.subscription import Subscription
 from catchment.serve.hub.ask import Ask
-from catchment.serve.hub.hub import Hub
-from catchment.serve.hub.subscribed import Slip, Subscribed
+from catchment.serve.hub.client import Client
+from catchment.serve.hub.hub import Hub, Stays, always
+from catchment.serve.hub.subscribed import Slip, Subscribed, taken_over
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import Chosen
-from catchment.serve.stream.vgtid import StreamCut, read, written
+from catchment.serve.stream.vgtid import StreamCut, is_later, read, written
 from catchment.state import subscribers
 from catchment.state.store import Store
 
@@ -46,32 +47,47 @@ class Subscribers:
         self._lock = world.lock()
         self._here: dict[str, Subscribed[Any]] = {}
 
-    def open(self, name: str, ask: Ask, form: Callable[[], Telling[M]], shown: str = "") -> Subscribed[M]:
+    def open(
+        self,
+        name: str,
+        ask: Ask,
+        form: Callable[[], Telling[M]],
+        shown: str = "",
+        stays: Stays = always,
+    ) -> Subscribed[M]:
         """A client of that name, which takes the place of any other; `ask.vgtid` is where it begins for the first time.
 
-        Raises ConfigError for a name that cannot be one, and for other rules than those with which it began; and what
-        Hub.open raises.
+        Raises ConfigError for a name that cannot be one, and for other rules than those with which it began; TakenOver
+        where another client came meanwhile; and what Hub.open raises.
         """
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 "subscriber: a name has up to 64 letters, digits, dots, hyphens and underscores"
             )
         asked = _text(ask)
-        kept = subscribers.find(self._store, name)
-        if kept is not None and kept.asked != asked:
-            raise ConfigError(
-                f"subscriber {name}: it began with other rules or flags; give those, another name, or remove it first"
-            )
-        client = self._hub.open(ask if kept is None else replace(ask, vgtid=kept.vgtid), form, shown or name)
-        try:
-            mine = self._come(name, asked, client.told)
-        except BaseException:
+        kept, mine = self._find(name, asked), None
+        for _ in range(_ATTEMPTS):
+            begins = ask if kept is None else replace(ask, vgtid=kept.vgtid)
+            client = self._hub.open(begins, form, shown or name, stays)
+            try:
+                if kept is None and (new := self._added(name, asked, client.told)):
+                    return self._opened(client, form, new)
+                mine = self._claimed(name, asked, mine)
+            except BaseException:
+                self._hub.close(client)
+                raise
+            if kept is not None and mine.vgtid == kept.vgtid:
+                return self._opened(client, form, mine)
+            # While this one was opened, which may take long, another one came first, or something was acknowledged.
             self._hub.close(client)
-            raise
-        kept_now = partial(subscribers.find, self._store, name)
+            kept = mine
+        raise _written_first(name, "begin")
+
+    def _opened(self, client: Client[M], form: Callable[[], Telling[M]], mine: Subscription) -> Subscribed[M]:
+        kept_now = partial(subscribers.find, self._store, mine.name)
         subscribed = Subscribed(client, form().size, mine, kept_now, self._bytes_max)
         with self._lock:
-            self._here[name] = subscribed
+            self._here[mine.name] = subscribed
         return subscribed
 
     def close(self, subscribed: Subscribed[M]) -> None:
@@ -98,9 +114,7 @@ class Subscribers:
                 return False
             if subscribers.replace(self._store, kept, vgtid=vgtid, acknowledged_us=world.now_us()):
                 return True
-        raise StateError(
-            f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; acknowledge again"
-        )
+        raise _written_first(name, "acknowledge")
 
     def remove(self, name: str) -> bool:
         """Forget one; whether there was one. Its stream ends."""
@@ -121,17 +135,33 @@ class Subscribers:
             for one in self.listed()
         ]
 
-    def _come(self, name: str, asked: str, begins: StreamCut) -> Subscription:
-        """Note that it has come."""
+    def _find(self, name: str, asked: str) -> Subscription | None:
+        kept = subscribers.find(self._store, name)
+        if kept is not None and kept.asked != asked:
+            raise ConfigError(
+                f"subscriber {name}: it began with other rules or flags; give those, another name, or remove it first"
+            )
+        return kept
+
+    def _added(self, name: str, asked: str, begins: StreamCut) -> Subscription | None:
+        """Note one that comes for the first time; None where another one did first."""
+        new = Subscription(name, written(begins), asked, 1, world.now_us())
+        return new if subscribers.add(self._store, new) else None
+
+    def _claimed(self, name: str, asked: str, mine: Subscription | None) -> Subscription:
+        """The subscriber as it is now, which this client has: it takes the place of others, if it has not yet.
+
+        Raises TakenOver once a later client has it.
+        """
         for _ in range(_ATTEMPTS):
-            kept = subscribers.find(self._store, name)
-            if kept is None:
-                new = Subscription(name, written(begins), asked, 1, world.now_us())
-                if subscribers.add(self._store, new):
-                    return new
-            elif came := subscribers.replace(self._store, kept, generation=kept.generation + 1):
-                return came
-        raise StateError(f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; begin again")
+            kept = self._find(name, asked)
+            if kept is None or (mine is not None and kept.generation != mine.generation):
+                raise taken_over(name)
+            if mine is not None:
+                return kept
+            if claimed := subscribers.replace(self._store, kept, generation=kept.generation + 1):
+                return claimed
+        raise _written_first(name, "begin")
 
     def _is_later(self, name: str, kept: Subscription, given: StreamCut) -> bool:
         before = read(kept.vgtid, self._source)
@@ -140,11 +170,14 @@ class Subscribers:
             raise ConfigError(f"subscriber {name}: the vgtid is of other shards than its stream")
         there, here = given.cut.positions, before.cut.positions
         forth = [reaches(there[shard].at, here[shard].at) for shard in here]
-        if all(forth):
-            return given.cut.epoch > before.cut.epoch
-        if any(not reaches(here[shard].at, there[shard].at) for shard in here):
+        back = [reaches(here[shard].at, there[shard].at) for shard in here]
+        if not all(forth) and not all(back):
             raise ConfigError(f"subscriber {name}: the vgtid is not one of those that it was given")
-        return False
+        return is_later(given, before)
+
+
+def _written_first(name: str, what: str) -> StateError:
+    return StateError(f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; {what} again")
 
 
 def _text(ask: Ask) -> str:

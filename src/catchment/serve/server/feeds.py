@@ -8,7 +8,7 @@ from catchment.config import Feed, load
 from catchment.config.serving import ServeConfig, ServedFeed
 from catchment.model.errors import ConfigError, Denied
 from catchment.serve.hub.ask import Ask
-from catchment.serve.hub.hub import Hub, Limits
+from catchment.serve.hub.hub import Hub, Limits, Stays
 from catchment.serve.hub.subscribers import Subscribers
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.server.admission import CLOSED, Lock
@@ -37,18 +37,18 @@ class Served:
 
     @contextmanager
     def following(
-        self, ask: Ask, subscriber: str, form: Callable[[], Telling[M]], shown: str
+        self, ask: Ask, subscriber: str, form: Callable[[], Telling[M]], shown: str, stays: Stays
     ) -> Iterator[Callable[[], Iterator[M]]]:
         """What pulls a client's next messages. `subscriber`: its name, empty for one without. `shown`: from where it
-        comes, for the page. Raises what opening one does."""
+        comes, for the page. `stays`: whether it is still there. Raises what opening one does."""
         if subscriber:
-            subscribed = self.subscribers.open(subscriber, ask, form, f"{subscriber} at {shown}")
+            subscribed = self.subscribers.open(subscriber, ask, form, f"{subscriber} at {shown}", stays)
             try:
                 yield subscribed.pull
             finally:
                 self.subscribers.close(subscribed)
         else:
-            client = self.hub.open(ask, form, shown)
+            client = self.hub.open(ask, form, shown, stays)
             try:
                 yield client.pull
             finally:

@@ -64,8 +64,12 @@ class Streams:
     def _told(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         served = self._admitted(request, context)
         ask, most = ask_of(request, served.tables), message_bytes_of(request)
-        with served.following(ask, request.subscriber, ProtoTelling, context.peer()) as pull:
-            while context.is_active() and not self._stopping.is_set():
+
+        def stays() -> bool:
+            return context.is_active() and not self._stopping.is_set()
+
+        with served.following(ask, request.subscriber, ProtoTelling, context.peer(), stays) as pull:
+            while stays():
                 for message in pull():
                     _must_fit(message, most)
                     yield message

@@ -306,7 +306,9 @@ class Epochs:
         self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))
         assert self._clock is not None
         self._clock.verified(self.stands.cut.positions)
-        completes = self.stands.cut.copied and not before.cut.copied
+        # A table may begin again and be copied whole in one turn.
+        ends = any(rows.done for step in copies.values() for rows in step.copied)
+        completes = self.stands.cut.copied and (ends or not before.cut.copied)
         turns = [ShardTurn(shard, step.told, step.copied) for shard, step in steps.items()]
         return Turn(
             self.stands, turns, completes, ahead=None if self._alignment is None else self._alignment.ahead

@@ -13,6 +13,7 @@ import msgspec
 
 from catchment.model.cut import Cut
 from catchment.model.errors import ConfigError
+from catchment.model.position import reaches
 from catchment.model.version import __version__
 from catchment.serve.stream.source import Source
 
@@ -69,6 +70,19 @@ Given = str | Mapping[str, Any] | Start | Sequence[Start | Mapping[str, Any]] | 
 def written(stands: StreamCut) -> str:
     """What a client keeps."""
     return msgspec.json.encode(stands).decode()
+
+
+def given_before(text: str) -> StreamCut:
+    """The cut of a text that `written` made, and that nobody else had meanwhile."""
+    return _CUTS.decode(text)
+
+
+def is_later(one: StreamCut, other: StreamCut) -> bool:
+    """Whether a stream comes to one cut behind the other one: no shard stands before it, and its number is greater."""
+    here = other.cut.positions
+    return one.cut.epoch > other.cut.epoch and all(
+        reaches(position.at, here[shard].at) for shard, position in one.cut.positions.items()
+    )
 
 
 def read(given: Given, source: Source) -> StreamCut | Starts:
