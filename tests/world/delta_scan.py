@@ -75,7 +75,8 @@ class DeltaScan:
 
 def _started() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, __file__],
+        [sys.executable, "-m", "tests.world.delta_scan"],
+        cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(FOREIGN)},
