@@ -6,7 +6,6 @@ hangs is seen to fall behind.
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
@@ -14,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from catchment import world
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import gci_of, micro_gci_of
@@ -59,7 +59,7 @@ class Metrics:
         kept_seconds: Mapping[str, float | None],
         *,
         registry: CollectorRegistry,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = lambda: world.now_us() / 1e6,
     ) -> None:
         self.registry = registry
         self._feed = standing.feed

@@ -3,12 +3,12 @@ replaced whole. They are there from a run's first moment on, and the file says h
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, write_to_textfile
 
+from catchment import world
 from catchment.model.throttle import Throttled
 from catchment.state.notes import ErrorNote, Trouble
 
@@ -18,7 +18,9 @@ _log = logging.getLogger(__name__)
 class Vitals:
     """The metrics of one run beside those of its epochs, which share the registry."""
 
-    def __init__(self, feed: str, shards: Iterable[str], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, feed: str, shards: Iterable[str], *, clock: Callable[[], float] = lambda: world.now_us() / 1e6
+    ) -> None:
         self.registry = CollectorRegistry()
         self._feed = feed
         self._shards = tuple(shards)

@@ -1,8 +1,6 @@
 """The command line: exit codes, one line per error, text and JSON."""
 
 import json
-import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -175,24 +173,6 @@ def test_errors_become_exit_codes(
     assert said in captured.err
     assert ("Traceback" in captured.err) is (code == 70)
     assert captured.out == ""
-
-
-def test_status_starts_quickly(feed_file: Path) -> None:
-    """It must not load Spark, Arrow or DuckDB."""
-    Store.open(load(feed_file).state.get_secret_value(), "shop").close()
-    check = (
-        "import sys; from catchment.cli.main import execute; "
-        f"assert execute(['status', {str(feed_file)!r}]) == 0; "
-        "print([m for m in ('pyspark', 'pyarrow', 'duckdb', 'deltalake', 'pymysql') if m in sys.modules])"
-    )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-c", check], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": "src"}, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "[]"
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5, "seconds of CPU"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at the worst moments: both at once, and where the thread that hears them holds a lock."""
+"""Ctrl-C and SIGTERM at the worst moments: both at once, and where who hears them holds the event's lock."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Two shards of their own and small feeds, for the tests of crashes."""
+"""Two shards of their own and small feeds, for the tests of crashes. What is no crash of a process runs in this one."""
 
 import itertools
 import secrets
@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from catchment.cli import run as run_module
+from catchment.config import EngineName, Feed
 from catchment.demo.server import PrivateServer
+from catchment.engine.choice import engine_of
+from catchment.engine.nursery import Nursery
+from catchment.engine.port import Engine
+from catchment.feed import compare, runner
 from catchment.model.location import ObjectPath
 from tests.promises.crash.life import Life
+from tests.world.engines import Here
 from tests.world.servers.chosen import chosen_server
 
 MakeLife = Callable[..., Life]
@@ -30,7 +37,19 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Iterator[MakeLife]:
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feeds with `engine: local` run their tasks in this process, one after another."""
+
+    def chosen(feed: Feed, purpose: str = "", nursery: Nursery | None = None) -> Engine:
+        return Here() if feed.engine is EngineName.LOCAL else engine_of(feed, purpose, nursery)
+
+    monkeypatch.setattr(runner, "engine_of", chosen)
+    monkeypatch.setattr(compare, "engine_of", chosen)
+    monkeypatch.setattr(run_module, "prepared", lambda feed: None)
+
+
+@pytest.fixture
+def live(here: None, tmp_path: Path) -> Iterator[MakeLife]:
     """`live(servers, count=3, store=None)` makes a feed of small tables in a new schema, dropped after the test."""
     made: list[Life] = []
 

@@ -5,10 +5,9 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -35,12 +34,11 @@ from tests.layers.sink.lakes import files_of
 from tests.world.batch import BATCHES, execute_together
 from tests.world.canonical import canonical_row, key_of
 from tests.world.judge import compare, lake_rows, source_rows
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, ran_out
+from tests.world.told import Ended, ToldRun
 
 Servers = Mapping[str, PrivateServer]
 
-
-SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
 RENEWALS_MAX = 10
 PAUSE_SECONDS = 0.1
@@ -54,14 +52,6 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended: negative codes are signals, as in `subprocess`."""
-
-    code: int
-    said: str
-
-
-@dataclass(frozen=True)
 class Command:
     """A command that runs in a process of its own, and the file of what it says."""
 
@@ -71,16 +61,16 @@ class Command:
     def ended(self) -> Ended:
         """Wait for its end."""
         try:
-            code = self.process.wait(SECONDS_MAX)
+            code = self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise AssertionError(f"a command did not end: {self.output.read_text()}") from None
+            ran_out(f"a command ends: {self.output.read_text()}")
         return Ended(code, self.output.read_text())
 
 
 class Life:
     """A feed of `count` tables with integer, composite and string keys in turn, all in one schema. `store`: the address
-    of the lake, and the directory where that store has its objects as files."""
+    of the lake, and the directory where that store has its objects as files. `live` makes it: in this process its tasks
+    run one after another (`engine: local`)."""
 
     def __init__(
         self,
@@ -133,6 +123,7 @@ class Life:
             "state": str(self.state),
             "epoch": {"interval": "200ms", "tick": "50ms"},
             "copy": {"chunk_rows_max": 20, "group_time": "0s"},
+            "engine": "local",
             **settings,
         }
         self.file.write_text(yaml.safe_dump(described))
@@ -199,13 +190,9 @@ class Life:
                 return
         raise AssertionError("tables are still stale")
 
-    def await_settles(self) -> None:
-        """Wait until no process that a run has left behind settles this lake."""
-        settles = f"upkeep.process\0{self.path}\0"
-        deadline = time.monotonic() + SECONDS_MAX
-        while any(settles in line for line in _command_lines()):
-            assert time.monotonic() < deadline, "a settle did not end"
-            time.sleep(PAUSE_SECONDS)
+    def told(self, *options: str, fault: str = "") -> ToldRun:
+        """Start `catchment run` in a process of its own, which tells its events; `fault` as in state/faults.py."""
+        return ToldRun(self.file, *options, fault=fault, environment=self.environment)
 
     def command(self, *arguments: str, fault: str = "") -> Ended:
         """A command in a process of its own; `fault` as in state/faults.py."""
@@ -305,10 +292,3 @@ def _at(number: int, key: int) -> str:
     if number % 3 == 1:
         return f"a = {key % 7} AND b = {key}"
     return f"{_KEYS[number % 3][0]} = {_key(number, key)}"
-
-
-def _command_lines() -> Iterator[str]:
-    """Of all processes; one may end while it is looked at."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            yield (process / "cmdline").read_text()

@@ -94,6 +94,7 @@ def newest_epoch(steps: Steps) -> int:
     return newest.manifest.epoch
 
 
+@pytest.mark.promise("a server that was moved, renamed or restored with its log is adopted")
 def test_a_moved_server_is_adopted_and_the_feed_goes_on(
     steps: Steps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

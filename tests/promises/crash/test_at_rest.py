@@ -1,30 +1,23 @@
-"""A source at rest: settles go on, and what metrics and status say is true from a run's first turn on."""
+"""A source at rest: settles go on, and what metrics and log say is true from a run's first turn on."""
 
-import json
 import logging
-import math
 import re
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.api.read import read
-from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch_number import gci_of
-from catchment.sink.delta.epochs.table import EpochsTable
 from tests.layers.sink.lakes import files_of
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life
 from tests.promises.exact.feedrun import FeedRun
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.prepared import prepare, roll_back_prepared
+from tests.world.worlds import SetClocks, put
 
-KEPT_SECONDS = 4
+KEPT_SECONDS = 3600
 
 
 class Scrape:
@@ -36,18 +29,9 @@ class Scrape:
     def value(self, name: str, **labels: str) -> float | None:
         """A sample, None while it is not there."""
         wanted = ",".join(f'{label}="{text}"' for label, text in sorted({"feed": "life", **labels}.items()))
-        found = re.search(rf"^catchment_{name}{{{re.escape(wanted)}}} (\S+)$", self._text(), re.MULTILINE)
+        text = self.file.read_text() if self.file.exists() else ""
+        found = re.search(rf"^catchment_{name}{{{re.escape(wanted)}}} (\S+)$", text, re.MULTILINE)
         return float(found[1]) if found else None
-
-    def wait(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait until `holds` of the file."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds():
-            assert time.monotonic() < deadline, f"still not: {what}\n{self._text()}"
-            time.sleep(0.1)
-
-    def _text(self) -> str:
-        return self.file.read_text() if self.file.exists() else ""
 
 
 def described(life: Life, **sink: object) -> Scrape:
@@ -58,7 +42,7 @@ def described(life: Life, **sink: object) -> Scrape:
 
 @pytest.fixture
 def forgetful(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[str, PrivateServer]]:
-    """The shards with a short retention; nothing is removed, since no log file ends meanwhile. What a test leaves
+    """The shards with a retention of an hour; nothing is removed, since no log file ends meanwhile. What a test leaves
     prepared is rolled back before its tables are dropped."""
     (kept,) = {server.sql("SELECT @@global.binlog_expire_logs_seconds")[0][0] for server in pair.values()}
     for server in pair.values():
@@ -69,33 +53,44 @@ def forgetful(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[s
         server.sql(f"SET GLOBAL binlog_expire_logs_seconds = {kept}")
 
 
-@pytest.mark.wide
-def test_changes_are_settled_at_rest(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
-) -> None:
+class Later(SetClocks):
+    """Clocks that a test sets forward, and that go on from there."""
+
+    by_us = 0
+
+    def now_us(self) -> int:
+        """Later than it is."""
+        return super().now_us() + self.by_us
+
+
+def test_changes_are_settled_at_rest(pair: dict[str, PrivateServer], live: MakeLife) -> None:
     life = live(pair)
     life.load(60)
-    scrape = described(life, settle="6s")
+    scrape = described(life, settle="1s")
     table = f"{life.schema}.t00"
     with FeedRun(life.feed) as run:
         run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
         life.touch(1)
         newest = run.wait_for_log(pair).epoch
         epochs = len(run.epochs)
-        scrape.wait("a settle", lambda: life.settled(table) == newest)
-        scrape.wait("its metric", lambda: scrape.value("unsettled_rows", table=table) == 0)
-        scrape.wait("no floor", lambda: scrape.value("floor_lag_bytes", shard="-80") is None)
+        until("a settle", lambda: life.settled(table) == newest)
+        until("its metric", lambda: scrape.value("unsettled_rows", table=table) == 0)
+        until("no floor", lambda: scrape.value("floor_lag_bytes", shard="-80") is None)
         assert len(run.epochs) == epochs
     assert not files_of(read(life.feed, table)).changes
     life.must_be_exact()
 
 
-def test_metrics_of_a_run_that_begins_at_rest(
+@pytest.mark.promise("the log is about to be purged: the run warns, and its metrics count from its start on")
+def test_metrics_and_warnings_of_runs_behind_a_pause(
     forgetful: dict[str, PrivateServer],
-    spark: SparkContext,
     live: MakeLife,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """One at rest, and one of which a shard has more log than it has time left to keep."""
+    clocks = Later()
+    put(monkeypatch, clocks)
     life = live(forgetful)
     life.load(20)
     scrape = described(life)
@@ -104,71 +99,28 @@ def test_metrics_of_a_run_that_begins_at_rest(
         prepare(forgetful["-80"], "'old'", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
         newest = run.wait_for_log(forgetful).epoch
     scrape.file.unlink()
-    caplog.clear()  # on a slow machine the first run, too, may have come near the retention
-    time.sleep(KEPT_SECONDS)
+    caplog.clear()
+    clocks.by_us = (KEPT_SECONDS + 60) * 1_000_000
     with FeedRun(life.feed) as run:
-        scrape.wait("a turn", scrape.file.exists)
+        until("a turn", scrape.file.exists)
+        until("it rests", lambda: scrape.value("lag_seconds") is not None)
         assert not run.epochs
     assert scrape.value("epoch_gci") == gci_of(newest)
     assert scrape.value("copy_rows", table=f"{life.schema}.t00") == 40
-    assert (scrape.value("lag_seconds") or math.inf) < KEPT_SECONDS
-    assert (scrape.value("log_retention_left_seconds", shard="-80") or math.inf) < 0  # since the PREPARE
-    assert (scrape.value("log_retention_left_seconds", shard="80-") or 0) > 0
+    lag = scrape.value("lag_seconds")
+    assert lag is not None
+    assert 0 < lag < KEPT_SECONDS
+    left = [scrape.value("log_retention_left_seconds", shard=shard) for shard in ("-80", "80-")]
+    assert left[0] is not None
+    assert left[1] is not None
+    assert left[0] < 0 < left[1]  # since the PREPARE
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     (warning,) = [record.getMessage() for record in warned if "keeps its log" in record.getMessage()]
     assert re.search(r"shard -80 .* \(XA RECOVER\)", warning)
-
-
-def test_a_lag_that_a_pause_left_is_told_before_the_first_epoch(
-    forgetful: dict[str, PrivateServer],
-    spark: SparkContext,
-    live: MakeLife,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    life = live(forgetful)
-    life.load(20)
-    with FeedRun(life.feed) as run:
-        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
-    time.sleep(KEPT_SECONDS)
+    caplog.clear()
     life.touch(1, shard="80-")
     told: list[str] = []
+    clocks.by_us *= 2
     with FeedRun(life.feed, fault=lambda place: told.append(caplog.text)) as run:
         run.wait_for_log(forgetful)
-    assert re.search("shard 80- keeps its log for 4 s, .* already: set a longer", told[0])
-
-
-def status_epoch(life: Life, capsys: pytest.CaptureFixture[str]) -> int:
-    capsys.readouterr()
-    assert execute(["status", str(life.file), "--json"]) == 0
-    epoch: int = json.loads(capsys.readouterr().out)["epoch"]
-    return epoch
-
-
-def test_status_tells_the_lakes_epoch_after_the_state_store_was_lost_or_restored(
-    pair: dict[str, PrivateServer],
-    spark: SparkContext,
-    live: MakeLife,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    life = live(pair)
-    life.load(20)
-    assert life.run() == 0
-    older = tmp_path / "older.db"
-    shutil.copy(life.state, older)
-    life.touch(1)
-    assert life.run() == 0
-    row = EpochsTable(life.lake, "life").newest()
-    assert row is not None
-    for lost in (True, False):
-        life.state.unlink()
-        if not lost:
-            shutil.copy(older, life.state)
-        for _ in range(2):  # the second run finds what the first one put there
-            assert life.run() == 0
-            assert status_epoch(life, capsys) == row.commit.epoch
-        assert EpochsTable(life.lake, "life").newest() == row
-    life.touch(2)
-    assert life.run() == 0
-    life.must_be_exact()
-    assert status_epoch(life, capsys) > row.commit.epoch
+    assert re.search("shard 80- keeps its log for 3,600 s, .* already: set a longer", told[0])

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import SECONDS_MAX, written
-from tests.promises.crash.test_work import children, held_in_a_select
+from tests.promises.crash.life import written
+from tests.promises.crash.silence import silent_in_a_chunk
+from tests.promises.crash.test_work import children
 
 SECRET = "known-to-the-cluster-alone"
 # As a feed's own Spark: all five JVMs of this test end before code that was compiled twice has paid for that.
@@ -68,10 +68,8 @@ def is_executor(process: int) -> bool:
     return "ExecutorBackend" in Path(f"/proc/{process}/cmdline").read_text()
 
 
-@pytest.mark.wide
 def test_a_feed_on_a_cluster_goes_on_without_an_executor_that_died(
     pair: dict[str, PrivateServer],
-    spark: SparkContext,
     live: MakeLife,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -88,15 +86,16 @@ def test_a_feed_on_a_cluster_goes_on_without_an_executor_that_died(
     }
     (tmp_path / "spark-defaults.conf").write_text(f"spark.authenticate.secret {SECRET}\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    with cluster(tmp_path, 2) as (address, workers), held_in_a_select(pair["-80"]) as (proxy, inside):
-        life.describe({"-80": {"port": proxy.port}}, spark={"master": address, "conf": conf})
-        run = life.start("run", "--until-caught-up")
-        assert inside.wait(SECONDS_MAX), run.output.read_text()
+    with cluster(tmp_path, 2) as (address, workers), silent_in_a_chunk(pair["-80"]) as silence:
+        spark = {"master": address, "conf": conf}
+        life.describe({"-80": {"port": silence.port}}, engine="spark", spark=spark)
+        run = life.told("--until-caught-up")
+        silence.await_chunk()
         executors = [child for worker in workers for child in children(worker) if is_executor(child)]
         assert len(executors) == 2, executors
         for executor in executors:
             os.kill(executor, signal.SIGKILL)
-        proxy.flow()
+        silence.ends()
         with written(life):
             ended = run.ended()
         assert ended.code == 0, ended.said

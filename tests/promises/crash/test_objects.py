@@ -49,7 +49,6 @@ def objects(
         yield life
 
 
-@pytest.mark.wide
 def test_a_driver_killed_at_every_place_goes_on_exactly(objects: Life) -> None:
     objects.describe(engine="local")
     with written(objects):
@@ -62,7 +61,6 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(objects: Life) -> None:
     objects.must_be_exact()
 
 
-@pytest.mark.wide
 def test_requests_that_fail_come_twice_or_whose_answers_are_lost(objects: Life, s3_proxy: S3Proxy) -> None:
     objects.describe(engine="local")
     s3_proxy.rule(

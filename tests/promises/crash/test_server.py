@@ -1,33 +1,23 @@
-"""A server that crashes while it writes its log, and one that has purged the log that comes next."""
+"""A server that crashes while it writes its log."""
 
 import threading
-import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pymysql
 import pytest
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.exact.feedrun import FeedRun
 from tests.world.disks import SmallDisk, small_disk
-from tests.world.purged import begin_anew
+from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
 
 DISK_BYTES = 4 << 20
 BIG_ROWS = 400
 ROW_BYTES = 20_000
-
-
-@pytest.fixture(scope="module")
-def own() -> Iterator[dict[str, PrivateServer]]:
-    """A shard whose log is purged."""
-    with chosen_server(server_id=141) as server:
-        yield {"-80": server}
 
 
 def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -> None:
@@ -42,16 +32,16 @@ def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -
 
     writer = threading.Thread(target=commit)
     writer.start()
-    while disk.free:
-        assert writer.is_alive(), "the transaction was through before it could be cut"
-        time.sleep(0.05)
+    until("the disk is full", lambda: not disk.free or not writer.is_alive())
+    assert writer.is_alive(), "the transaction was through before it could be cut"
     server.kill9()
     writer.join()
     assert log.stat().st_size > size + ROW_BYTES
     disk.resize(10 * DISK_BYTES)
 
 
-def test_a_group_cut_off_by_a_crash_is_void(spark: SparkContext, live: MakeLife, tmp_path: Path) -> None:
+@pytest.mark.promise("the shard's server is killed in a large write: what it half wrote is void")
+def test_a_group_cut_off_by_a_crash_is_void(live: MakeLife, tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", DISK_BYTES) as disk,
         chosen_server(server_id=142, settings={"log_bin": str(disk.path / "binlog")}) as server,
@@ -70,23 +60,4 @@ def test_a_group_cut_off_by_a_crash_is_void(spark: SparkContext, live: MakeLife,
             run.wait_for_log(own)
         assert server.sql(f"SELECT COUNT(*) FROM {big}") == [(0,)]
         life.must_be_exact()
-        life.touch(3)
-        assert life.run() == 0
-        life.must_be_exact()
         assert read(life.feed, big).arrow().num_rows == 0
-
-
-def test_a_log_purged_during_a_pause_is_named_before_harm(
-    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
-) -> None:
-    life = live(own)
-    life.load(60)
-    assert life.run() == 0
-    life.touch(1)
-    begin_anew(own["-80"])
-    life.touch(2)
-    assert life.run() == 0
-    assert life.waiting().keys() == life.keys.keys()
-    assert all("shard -80" in reason and "purged" in reason for reason in life.waiting().values())
-    life.copy_again()
-    life.must_be_exact()

@@ -1,35 +1,43 @@
 """Feeds that share a state store share the sessions of a server: never more than its ceiling, also where runs are
-killed, stand still or wait for one another, and all lakes come to be equal."""
+killed, stand still or wait for one another, and all lakes come to be equal.
 
-import threading
-import time
+The server itself refuses what is more than the ceiling.
+"""
+
+import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import yaml
 
 from catchment.cli.main import execute
+from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.demo.server import PrivateServer
-from catchment.model.table_state import TableState
-from catchment.watch.status import Status
+from catchment.state.store import Store
+from catchment.watch.status import Status, read_status
 from tests.layers.watch.test_vitals import samples
-from tests.promises.crash.running import Run, status_of
+from tests.promises.exact.feedrun import Thread
 from tests.promises.exact.steps import Steps
 from tests.world.servers.chosen import chosen_server
+from tests.world.told import EIGHT_WORKERS, ToldRun
 
-ROWS = 3000
+ROWS = 600
 # The log of one statement is so much that a floor is worth to be proven, which takes a session more.
 WIDTH, CHANGED = 1000, 150
 FEED_USER = "catchment"
 # What a run needs at least: its clock's, and two that read.
 LEAST = 3
-FOLLOWED_SECONDS = 2.0
-SAMPLE_SECONDS = 0.001
 WRITE_SECONDS = 0.2
-ENOUGH_SAMPLES = 200
 LOGIN_SECONDS = 0.02
+COPYING = {"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 4}
+ALL_BESIDE = {
+    "verify": {"every": "1s", "budget": "100%"},
+    "copy": {"chunk_rows_max": 50, "group_time": "0s", "throttle": {"threads_running": 10_000}},
+}
+MARIADB_ALONE = pytest.mark.mariadb("strategies other than rewind")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +53,14 @@ def own() -> Iterator[PrivateServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[PrivateServer]:
+    """A server for state stores, whose sessions are not counted."""
+    with chosen_server(server_id=172) as server:
+        server.sql("CREATE DATABASE state", f"GRANT ALL ON state.* TO {FEED_USER}@'%'")
+        yield server
+
+
 @pytest.fixture
 def server(own: PrivateServer) -> Iterator[PrivateServer]:
     """The same, on which any number of sessions is let in again behind the test."""
@@ -57,13 +73,14 @@ def let_in(server: PrivateServer, sessions: int) -> None:
     server.sql(f"ALTER USER {FEED_USER}@'%' WITH MAX_USER_CONNECTIONS {sessions}")
 
 
+Made = Callable[..., Steps]
+
+
 @pytest.fixture
-def made(
-    server: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
-) -> Callable[[str, int], Steps]:
+def made(server: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path) -> Made:
     """`made(name, ceiling)`: a feed that has not begun, with many chunks to copy; all of a test share a state store."""
 
-    def make(name: str, ceiling: int) -> Steps:
+    def make(name: str, ceiling: int, state: str = str(tmp_path / "state.db")) -> Steps:
         directory = tmp_path / name
         directory.mkdir()
         steps = Steps(directory, {"-80": server}, fresh_schema(server))
@@ -75,9 +92,9 @@ def made(
         source = yaml.safe_load(steps.file.read_text())["source"]
         steps.set(
             name=name,
-            state=str(tmp_path / "state.db"),
+            state=state,
             source={**source, "sessions_max": ceiling},
-            copy={"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 4},
+            copy=COPYING,
             engine="local",
             metrics={"file": str(directory / "feed.prom")},
         )
@@ -86,246 +103,193 @@ def made(
     return make
 
 
+Start = Callable[[Steps], ToldRun]
+
+
 @pytest.fixture
-def start() -> Iterator[Callable[[Steps], Run]]:
+def start() -> Iterator[Start]:
     """`start(steps)`: a run, which is killed at the end of the test."""
     with ExitStack() as stack:
 
-        def begun(steps: Steps) -> Run:
-            run = Run(steps)
+        def begun(steps: Steps) -> ToldRun:
+            run = ToldRun(steps.file, program=EIGHT_WORKERS)
             stack.callback(run.kill)
             return run
 
         yield begun
 
 
-def has(sessions: int) -> Callable[[Status], bool]:
-    return lambda status: bool(status.sessions) and status.sessions[0].held >= sessions
+@pytest.fixture
+def written() -> Iterator[Callable[..., None]]:
+    """`written(steps, ...)`: changes of their tables until the test ends or `written()` says so."""
+    threads: list[Thread] = []
 
-
-def copies(status: Status) -> bool:
-    return has(LEAST)(status) and any(one.state is TableState.COPYING for one in status.tables)
-
-
-def waits(status: Status) -> bool:
-    return bool(status.sessions) and status.sessions[0].held == 0
-
-
-class Samples(threading.Thread):
-    """Asks a server again and again for the sessions of the feeds; `most` it had at once, and what these did."""
-
-    def __init__(self, server: PrivateServer) -> None:
-        super().__init__(daemon=True)
-        self._server = server
-        self.stopping = threading.Event()
-        self.most: list[tuple[object, ...]] = []
-        self.taken = self.dumps = 0
-
-    def run(self) -> None:
-        with closing(self._server.connect()) as connection, connection.cursor() as cursor:
-            while not self.stopping.wait(SAMPLE_SECONDS):
-                cursor.execute(
-                    "SELECT ID, COMMAND, STATE, INFO FROM information_schema.PROCESSLIST WHERE USER = %s",
-                    (FEED_USER,),
-                )
-                found = list(cursor.fetchall())
-                self.taken += 1
-                self.dumps += any("Dump" in str(row[1]) for row in found)
-                if len(found) > len(self.most):
-                    self.most = found
-
-
-@contextmanager
-def sampled(server: PrivateServer, ceiling: int) -> Iterator[Samples]:
-    """There are never more sessions than the ceiling in the block, and as many of them that it is a test."""
-    samples = Samples(server)
-    samples.start()
-    try:
-        yield samples
-    finally:
-        samples.stopping.set()
-        samples.join()
-    assert len(samples.most) <= ceiling, samples.most
-    assert samples.taken > ENOUGH_SAMPLES
-
-
-@contextmanager
-def written(*feeds: Steps) -> Iterator[None]:
-    """Changes of all tables while the block runs."""
-    stop = threading.Event()
-
-    def work() -> None:
+    def write(*feeds: Steps) -> None:
+        while threads:
+            threads.pop().stop()
+        if not feeds:
+            return
         step = 0
-        while not stop.wait(WRITE_SECONDS):
+
+        def change() -> None:
+            nonlocal step
             step += 1
             for steps in feeds:
                 low = step * 37 % ROWS
                 steps.everywhere(f"UPDATE t SET n = n + 1 WHERE id BETWEEN {low} AND {low + CHANGED}")
+            threads[0].stopping.wait(WRITE_SECONDS)
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        threads.append(Thread("writer", change))
+        threads[0].start()
 
-
-def refusals(status: Status) -> list[str]:
-    return [error.message for error in status.errors if "max_user_connections" in error.message]
+    yield write
+    write()
 
 
-MARIADB_ALONE = pytest.mark.mariadb("strategies other than rewind")
+def status_of(steps: Steps) -> Status:
+    feed = steps.feed
+    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        return read_status(store)
 
 
-def by(strategy: str) -> dict[str, object]:
-    """The settings of a feed that copies so."""
-    return {"copy": {"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 4, "strategy": strategy}}
+def stopped(run: ToldRun) -> None:
+    """End a run in order. It was never refused a session."""
+    run.process.terminate()
+    ended = run.ended()
+    assert ended.code == EXIT_INTERRUPTED, ended
+    assert "max_user_connections" not in ended.said
+    refused = [event for event in run.events if "max_user_connections" in str(event)]
+    assert refused == []
 
 
-ALL_BESIDE = {
-    "verify": {"every": "1s", "budget": "100%"},
-    "copy": {"chunk_rows_max": 50, "group_time": "0s", "throttle": {"threads_running": 10_000}},
-}
+def followed(run: ToldRun) -> None:
+    """All is copied, and some epochs of changes behind it."""
+    run.wait_for("caught_up")
+    for _ in range(3):
+        run.wait("an epoch of changes", lambda event: event["event"] == "epoch" and event["changes"])
 
 
-@pytest.mark.wide
+@pytest.mark.promise("the runs of all feeds of a state store never have more sessions than sessions_max")
+def test_a_run_that_waits_gets_what_a_killed_one_had(
+    server: PrivateServer,
+    made: Made,
+    start: Start,
+    written: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    a, b = made("a", LEAST), made("b", LEAST)
+    let_in(server, LEAST)
+    written(a, b)
+    first = start(a)
+    first.wait_for("sessions", state="holds", held={"-80": LEAST})
+    second = start(b)
+    second.wait_for("sessions", state="waits")
+    place = f"{server.host}:{server.port}"
+    (claim,) = status_of(b).sessions
+    assert f"for {LEAST} of {LEAST} sessions on {place} (feed a has {LEAST})" in claim.text
+    assert execute(["status", str(b.file)]) == 0
+    assert "the run waits since " in capsys.readouterr().out
+    followed(first)  # whoever waits holds up nobody
+    assert status_of(b).sessions[0].held == 0
+    first.kill()
+    second.wait_for("sessions", state="holds", held={"-80": LEAST})
+    assert "the run has the sessions that it waited for" in second.said.read_text()
+    second.wait_for("caught_up")
+    third = start(a)
+    third.wait_for("sessions", state="waits")
+    third.process.terminate()  # one that waits can be stopped
+    assert third.ended().code == EXIT_INTERRUPTED
+    assert "stopped while it waits for sessions: 3 of 3 on " in third.last()["error"]["message"]
+    stopped(second)
+    written()
+    let_in(server, 0)
+    for steps in (a, b):
+        steps.must_be_equal("t", "id", "n")
+
+
+def test_two_feeds_copy_and_follow_below_one_ceiling(
+    server: PrivateServer, made: Made, start: Start, written: Callable[..., None]
+) -> None:
+    """The one that came first gives back what the other one needs."""
+    ceiling = 2 * LEAST
+    a, b = made("a", ceiling), made("b", ceiling)
+    let_in(server, ceiling)
+    written(a, b)
+    first = start(a)
+    first.wait_for("sessions", held={"-80": ceiling})
+    second = start(b)
+    first.wait_for("sessions", held={"-80": LEAST})
+    second.wait_for("sessions", held={"-80": LEAST})
+    followed(second)
+    metrics = samples(a.file.with_name("feed.prom"))
+    assert metrics["catchment_source_sessions -80"] >= LEAST
+    assert metrics["catchment_source_sessions_max"] == ceiling
+    assert metrics["catchment_source_sessions_waited_seconds"] == 0
+    stopped(first)
+    stopped(second)
+    written()
+    let_in(server, 0)
+    for steps in (a, b):
+        steps.must_be_equal("t", "id", "n")
+
+
 @pytest.mark.parametrize(
     ("sessions", "settings"),
     [
-        (LEAST, {}),
-        (LEAST + 1, {}),
-        (LEAST + 3, {}),
         (LEAST + 5, ALL_BESIDE),
-        pytest.param(LEAST, by("watermark"), marks=MARIADB_ALONE),
-        pytest.param(LEAST, by("snapshot"), marks=MARIADB_ALONE),
+        pytest.param(LEAST, {"copy": {**COPYING, "strategy": "watermark"}}, marks=MARIADB_ALONE),
+        pytest.param(LEAST, {"copy": {**COPYING, "strategy": "snapshot"}}, marks=MARIADB_ALONE),
         (LEAST, {"engine": "spark"}),
     ],
-    ids=["least", "one more", "two groups", "all beside", "watermark", "snapshot", "spark"],
+    ids=["all beside", "watermark", "snapshot", "spark"],
 )
 def test_one_feed_has_no_more_than_its_ceiling(
     server: PrivateServer,
-    made: Callable[[str, int], Steps],
-    start: Callable[[Steps], Run],
+    made: Made,
+    start: Start,
+    written: Callable[..., None],
     sessions: int,
     settings: dict[str, object],
 ) -> None:
-    """The server refuses what is more."""
     a = made("a", sessions)
     a.set(**settings)
     let_in(server, sessions)
-    with written(a):
-        run = start(a)
-        run.await_copied()
-        if "verify" in settings:
-            run.wait(lambda status: status.verification.last is not None)
-        time.sleep(FOLLOWED_SECONDS)
-        run.stop()
-    assert refusals(status_of(a.feed)) == []
-    assert "max_user_connections" not in run.said.read_text()
+    written(a)
+    run = start(a)
+    followed(run)
+    if "verify" in settings:
+        run.wait("a comparison", lambda event: status_of(a).verification.last is not None)
+    stopped(run)
+    written()
     let_in(server, 0)
     a.must_be_equal("t", "id", "n")
 
 
-@pytest.mark.wide
-def test_two_feeds_copy_and_follow_below_one_ceiling(
-    server: PrivateServer, made: Callable[[str, int], Steps], start: Callable[[Steps], Run]
-) -> None:
-    ceiling = 2 * LEAST
-    a, b = made("a", ceiling), made("b", ceiling)
-    with sampled(server, ceiling) as seen, written(a, b):
-        first = start(a)
-        first.wait(has(ceiling))
-        second = start(b)
-        found = second.wait(has(LEAST))
-        assert found.sessions[0].others["a"] <= ceiling - LEAST
-        first.await_copied()
-        second.await_copied()
-        time.sleep(FOLLOWED_SECONDS)
-        second.wait(lambda status: seen.dumps)
-        metrics = samples(a.file.with_name("feed.prom"))
-        assert metrics["catchment_source_sessions -80"] >= LEAST
-        assert metrics["catchment_source_sessions_max"] == ceiling
-        assert metrics["catchment_source_sessions_waited_seconds"] == 0
-        first.stop()
-        second.stop()
-    assert [*refusals(status_of(a.feed)), *refusals(status_of(b.feed))] == []
-    a.must_be_equal("t", "id", "n")
-    b.must_be_equal("t", "id", "n")
-
-
-@pytest.mark.wide
-def test_what_a_killed_run_had_is_given_to_one_that_waits(
-    server: PrivateServer,
-    made: Callable[[str, int], Steps],
-    start: Callable[[Steps], Run],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    ceiling = LEAST + 1
-    a, b = made("a", ceiling), made("b", ceiling)
-    with sampled(server, ceiling), written(a, b):
-        first = start(a)
-        first.wait(has(LEAST))
-        second = start(b)
-        found = second.wait(waits)
-        place = f"{server.host}:{server.port}"
-        assert f"for {LEAST} of {ceiling} sessions on {place} (feed a has " in found.sessions[0].text
-        assert execute(["status", str(b.file)]) == 0
-        assert "the run waits since " in capsys.readouterr().out
-        first.await_copied()  # whoever waits holds up nobody
-        assert waits(status_of(b.feed))
-        first.kill()
-        second.wait(has(LEAST))
-        second.await_copied()
-        third = start(a)
-        third.wait(waits)
-        second.stop()
-        third.wait(has(LEAST))
-        third.stop()
-    assert "the run has the sessions that it waited for" in b.file.with_name("said").read_text()
-    a.must_be_equal("t", "id", "n")
-    b.must_be_equal("t", "id", "n")
-
-
-@pytest.mark.wide
-def test_a_run_that_waits_can_be_stopped(
-    made: Callable[[str, int], Steps], start: Callable[[Steps], Run]
-) -> None:
-    a, b = made("a", LEAST), made("b", LEAST)
-    first = start(a)
-    first.wait(has(LEAST))
-    second = start(b)
-    second.wait(waits)
-    second.stop()
-    assert "stopped while it waits for sessions: 3 of 3 on " in second.said.read_text()
-    first.await_copied()
-    first.stop()
-    b.must_be_equal("t", "id", "n")
-
-
-@pytest.mark.wide
 def test_a_run_that_stood_still_waits_until_it_is_its_turn_again(
-    made: Callable[[str, int], Steps], start: Callable[[Steps], Run]
+    made: Made, start: Start, elsewhere: PrivateServer
 ) -> None:
-    a, b = made("a", LEAST), made("b", LEAST)
+    """The state store is in a server: a process that stands still may hold the lock of a file."""
+    state = f"mysql://{FEED_USER}:{elsewhere.password}@{elsewhere.host}:{elsewhere.port}/state"
+    a, b = made("a", LEAST, state), made("b", LEAST, state)
     first = start(a)
-    first.wait(copies)  # a run that stands still while it looks at shards for the first time may end
-    first.stand_still()
+    first.wait_for("epoch")
+    os.kill(first.pid, signal.SIGSTOP)
     second = start(b)
-    second.wait(has(LEAST))
-    first.go_on()
-    second.await_copied()
-    first.wait(waits)
-    second.stop()
-    first.await_copied()
-    first.stop()
-    a.must_be_equal("t", "id", "n")
-    b.must_be_equal("t", "id", "n")
+    second.wait_for("sessions", state="waits")
+    second.wait_for("sessions", state="holds")
+    os.kill(first.pid, signal.SIGCONT)
+    first.wait_for("sessions", state="waits")
+    second.wait_for("caught_up")
+    stopped(second)
+    first.wait_for("sessions", state="holds")
+    if "following" not in first.states().values():
+        first.wait_for("caught_up")
+    stopped(first)
+    for steps in (a, b):
+        steps.must_be_equal("t", "id", "n")
 
 
-def test_a_ceiling_that_is_too_low_is_refused(
-    server: PrivateServer, made: Callable[[str, int], Steps], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_ceiling_that_is_too_low_is_refused(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     steps = made("a", LEAST - 1)
     assert execute(["run", str(steps.file), "--until-caught-up"]) == 2
     assert f"source.sessions_max: {LEAST - 1} is too few, {LEAST} is the least" in capsys.readouterr().err

@@ -1,8 +1,7 @@
-"""kill -9 of a run whose strategy reads rows in front of the cut: between its marks, and at every place behind them."""
+"""kill -9 of a run whose strategy reads rows in front of the cut: between its marks, and with staged rows that wait."""
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,56 +16,19 @@ from catchment.source.marks import HIGH, LOW, make_marks, marks_session
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 from tests.world.marks import by, marks_allowed, sides
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 pytestmark = pytest.mark.mariadb(
     "MySQL tells no place in the log with a snapshot, and marks are not proven there"
 )
 
-CATCH_UP = ("run", "--until-caught-up")
-FAULTS = (
-    "after-stage:1",
-    "after-stage:2",
-    "after-plan:2",
-    "during-read:2",
-    "after-manifest:2",
-    "after-apply:2",
-)
+CATCH_UP = "--until-caught-up"
 # Less than a run waits for a mark.
 SECONDS = 8
 
 
-def begun(life: Life, strategy: str, marks: str, rows: int) -> None:
-    """A feed without Java, of small chunks."""
-    life.load(rows)
-    copying = {"chunk_rows_max": 10, "group_time": "0s", "groups_per_shard": 2, **by(strategy, marks)}
-    life.describe(engine="local", copy=copying)
-
-
 def staged(life: Life) -> list[Path]:
     return list(staged_dir(life.lake).glob("*.arrow"))
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("strategy", ["watermark", "snapshot"])
-def test_a_run_killed_at_every_place_goes_on_exactly(
-    pair: dict[str, PrivateServer], live: MakeLife, fresh_schema: Callable[..., str], strategy: str
-) -> None:
-    life = live(pair)
-    begun(life, strategy, marks_allowed(pair.values(), fresh_schema(*pair.values())), 150)
-    with written(life):
-        for fault in FAULTS:
-            ended = life.command(*CATCH_UP, fault=fault)
-            assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
-            life.must_hold_no_key_twice()
-    orphans = staged(life)
-    assert orphans, "a run that was killed with staged rows leaves them"
-    assert life.run() == 0
-    life.must_be_exact()
-    assert set(staged(life)) == set(orphans)
-    clean_feed(life.lake, "life", Keeping(3600, 0))
-    assert staged(life) == []
-    life.must_be_exact()
 
 
 def waits_for_a_mark(server: PrivateServer) -> bool:
@@ -75,27 +37,40 @@ def waits_for_a_mark(server: PrivateServer) -> bool:
     )
 
 
-def test_a_run_killed_between_its_marks_goes_on_exactly(
+def test_a_run_killed_between_its_marks_and_behind_its_stage_goes_on_exactly(
     pair: dict[str, PrivateServer], live: MakeLife, fresh_schema: Callable[..., str]
 ) -> None:
     life = live(pair)
     marks = marks_allowed(pair.values(), fresh_schema(*pair.values()))
-    begun(life, "watermark", marks, 60)
+    life.load(100)
+    copying = {"chunk_rows_max": 10, "group_time": "0s", "groups_per_shard": 2}
+    life.describe(copy={**copying, **by("watermark", marks)})
     server, slow = pair["-80"], f"{marks.split('.')[0]}.slow"
     with marks_session(life.feed.endpoints()[0]) as session:
         make_marks(session, TableId.parse(marks))
     waits = f"SET @slept = SLEEP(IF(NEW.side = {HIGH}, {SECONDS}, 0))"
     server.sql(f"CREATE TRIGGER {slow} BEFORE UPDATE ON {marks} FOR EACH ROW {waits}")
-    command = life.start(*CATCH_UP)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (LOW in sides(server, marks) and waits_for_a_mark(server)):
-        assert command.process.poll() is None, command.output.read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.killpg(command.process.pid, signal.SIGKILL)
-    assert command.ended().code == -signal.SIGKILL
+    run = life.told(CATCH_UP)
+    until(
+        "a chunk between its marks",
+        lambda: run.process.poll() is not None or (LOW in sides(server, marks) and waits_for_a_mark(server)),
+    )
+    os.killpg(run.pid, signal.SIGKILL)
+    assert run.ended().code == -signal.SIGKILL
     server.sql(f"DROP TRIGGER {slow}")
-    life.touch(1)
+    for strategy in ("snapshot", "watermark"):
+        life.describe(copy={**copying, **by(strategy, marks)})
+        with written(life):
+            for fault in ("after-stage:2", "after-manifest:2"):
+                ended = life.told(CATCH_UP, fault=fault).ended()
+                assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
+                life.must_hold_no_key_twice()
+    orphans = staged(life)
+    assert orphans, "a run that was killed with staged rows leaves them"
     assert life.run() == 0
     life.must_be_exact()
     assert all(sides(one, marks) == [] for one in pair.values())
+    assert set(staged(life)) == set(orphans)
+    clean_feed(life.lake, "life", Keeping(3600, 0))
+    assert staged(life) == []
+    life.must_be_exact()

@@ -1,4 +1,4 @@
-"""Work that dies or waits on its own: a Python worker killed in a chunk, a table locked under the copy."""
+"""Work that dies or waits on its own: workers killed in a chunk, a table locked or altered under the copy."""
 
 import os
 import signal
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
@@ -17,7 +16,8 @@ from catchment.feed.planner import Planner
 from catchment.model.errors import SourceError
 from catchment.state.faults import Fault
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import SECONDS_MAX, written
+from tests.promises.crash.life import written
+from tests.promises.crash.silence import silent_in_a_chunk
 from tests.promises.exact.feedrun import FeedRun
 from tests.world.proxy import Proxy, execute_begins
 
@@ -33,12 +33,6 @@ def children(parent: int) -> list[int]:
         if int(fields[1]) == parent:
             found.append(int(stat.parent.name))
     return found
-
-
-def python_workers() -> list[int]:
-    """Workers of this process's Spark session: children of its `pyspark.daemon`, a child of Java."""
-    java = [p for p in children(os.getpid()) if "java" in Path(f"/proc/{p}/cmdline").read_text()]
-    return [worker for j in java for daemon in children(j) for worker in children(daemon)]
 
 
 @contextmanager
@@ -57,47 +51,65 @@ def held_in_a_select(server: PrivateServer) -> Iterator[tuple[Proxy, threading.E
         yield proxy, inside
 
 
-def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+def python_below(process: int) -> list[int]:
+    """Workers of a run: of its nursery, or of the `pyspark.daemon` of its Java."""
+    below = [one for child in children(process) for one in children(child)]
+    return [*below, *(worker for one in below for worker in children(one))]
+
+
+@pytest.mark.promise("a worker dies: the loop plans the epoch again")
+def test_workers_killed_in_a_chunk_have_their_epoch_planned_again(
+    pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(100)
-    with held_in_a_select(pair["-80"]) as (proxy, inside):
-        life.describe({"-80": {"port": proxy.port}})
-        with FeedRun(life.feed) as run:
-            assert inside.wait(SECONDS_MAX)
-            workers = python_workers()
-            assert workers
-            for worker in workers:
-                os.kill(worker, signal.SIGKILL)
-            proxy.flow()
-            with written(life):
-                run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
-            run.wait_for_log(pair)
+    with silent_in_a_chunk(pair["-80"]) as silence:
+        life.describe({"-80": {"port": silence.port}})
+        run = life.told()
+        silence.await_chunk()
+        workers = python_below(run.pid)
+        assert workers
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        silence.ends()
+        run.wait_for("retry", error="EngineError")
+        with written(life):
+            run.wait_for("caught_up")
+        run.wait_for_log({name: server.log_end() for name, server in pair.items()})
+        run.process.terminate()
+        run.ended()
     life.must_be_exact()
 
 
-@pytest.mark.wide
-def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+def test_workers_of_spark_killed_in_a_chunk_and_then_its_driver(
+    pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
+    """What the driver leaves behind reads on, and does no harm."""
     life = live(pair)
     life.load(100)
-    with held_in_a_select(pair["-80"]) as (proxy, inside):
-        life.describe({"-80": {"port": proxy.port}})
-        driver = life.start("run")
-        assert inside.wait(SECONDS_MAX), driver.output.read_text()
-        driver.process.kill()
-        proxy.flow()
-        assert driver.ended().code == -signal.SIGKILL
+    with silent_in_a_chunk(pair["-80"]) as silence:
+        life.describe({"-80": {"port": silence.port}}, engine="spark")
+        run = life.told()
+        silence.await_chunk()
+        workers = python_below(run.pid)
+        assert len(workers) > 1, "a daemon and its workers"
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        silence.ends()
+        run.wait_for("retry", error="EngineError")
+        run.wait_for("copy", state="begun")
+        silence.begin_again()
+        silence.await_chunk()
+        run.kill()
+        silence.ends()
         life.touch(1)
+        life.describe()
         assert life.run() == 0
     life.must_be_exact()
 
 
-@pytest.mark.wide
 def test_a_locked_table_is_copied_later_and_holds_up_no_other(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+    pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(400)
@@ -122,9 +134,9 @@ def test_a_locked_table_is_copied_later_and_holds_up_no_other(
     life.must_be_exact()
 
 
+@pytest.mark.promise("the copy of a table stands still: it is named, the others go on, and the run ends")
 def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     pair: dict[str, PrivateServer],
-    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -153,9 +165,9 @@ def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     assert any(line.startswith(refused) for line in shown)
 
 
+@pytest.mark.promise("rows change while they are copied: chunks get smaller")
 def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     pair: dict[str, PrivateServer],
-    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -96,7 +96,6 @@ KEYS = {
 }
 
 
-@pytest.mark.wide
 def test_02_bounds_of_chunks_in_the_order_that_the_server_has_for_each_kind_of_key(steps: Steps) -> None:
     small_chunks(steps, 7)
     kinds = {name: kind for name, kind in KEYS.items() if name != "uuids" or not on_mysql()}
@@ -119,7 +118,6 @@ def test_02_bounds_of_chunks_in_the_order_that_the_server_has_for_each_kind_of_k
         steps.must_be_equal(name, "n")
 
 
-@pytest.mark.wide
 def test_03_a_log_that_breaks_off_inside_an_event_of_many_rows_and_a_large_transaction(steps: Steps) -> None:
     steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(200))")
     steps.run()
@@ -148,7 +146,6 @@ def test_05_the_numbers_of_log_files_get_a_digit_more(
     assert newest(steps).cut.positions["a"].at.file.endswith(".1000002")
 
 
-@pytest.mark.wide
 def test_06_shards_that_are_copied_at_very_different_times_while_keys_change_and_rows_go(
     steps: Steps,
 ) -> None:
@@ -173,7 +170,6 @@ def test_06_shards_that_are_copied_at_very_different_times_while_keys_change_and
     assert judged(steps, [f"{steps.schema}.t"]) > 4
 
 
-@pytest.mark.wide
 def test_07_three_shards_of_which_one_is_idle_and_one_is_down(
     servers: Servers,
     shard: PrivateServer,
@@ -217,7 +213,6 @@ def test_08_a_server_on_which_nothing_happens_any_more(steps: Steps) -> None:
     assert ends == [server.log_end() for server in steps.servers.values()]
 
 
-@pytest.mark.wide
 def test_09_ddl_inside_a_copy_while_nobody_runs_the_feed_on_other_tables_and_by_a_swap(steps: Steps) -> None:
     small_chunks(steps, 20)
     steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.other", f"!{steps.schema}._*"])
@@ -313,7 +308,6 @@ def test_12_a_verification_whose_stream_breaks_off_fails_and_names_no_rows(steps
         assert verify(steps.feed, endpoints, Here()).differences == 0
 
 
-@pytest.mark.wide
 def test_13_lag_grows_while_a_copy_is_throttled_and_while_nobody_runs_the_feed(steps: Steps) -> None:
     steps.everywhere(T, "INSERT INTO t SELECT seq, seq FROM mysql.seq_1_to_500")
     metrics = steps.file.parent / "feed.prom"
@@ -360,7 +354,6 @@ def test_14_the_same_key_on_two_shards_and_a_row_that_moves_between_them(steps: 
     steps.must_be_equal("t", "id", "n")
 
 
-@pytest.mark.wide
 def test_15_a_log_that_is_purged_beyond_what_was_read_is_told_at_once_and_an_order_copies_again(
     own: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

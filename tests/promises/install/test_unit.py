@@ -27,6 +27,7 @@ def test_systemd_takes_it(tmp_path: Path) -> None:
     assert (done.returncode, said) == (0, [])
 
 
+@pytest.mark.promise("which exit codes are worth a restart")
 def test_what_is_worth_a_restart() -> None:
     unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
