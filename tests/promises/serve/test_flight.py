@@ -121,6 +121,7 @@ def rows(one: Table) -> list[tuple[Any, ...]]:
     return sorted((shard, *row.values()) for (shard, _), row in held.items())
 
 
+@pytest.mark.promise("Arrow Flight streams a copy and the changes")
 def test_copy_and_changes(servers: Servers, schema: str) -> None:
     """Two clients of one table share a reader, and have what SELECT shows."""
     with (

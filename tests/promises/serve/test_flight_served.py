@@ -27,6 +27,7 @@ def read(
     return client.do_get(flight.Ticket(json.dumps({"feed": FEED, **ticket}).encode()), options)
 
 
+@pytest.mark.promise("Arrow Flight reads a table of the lake")
 def test_a_table(tmp_path: Path, feed: Path, schema: str, certificate: Certificate) -> None:
     more = {"tls": certificate.tls(), "flight": {"port": free_port()}}
     with serving(server_file(tmp_path, feed, **more)) as server:

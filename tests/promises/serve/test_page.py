@@ -19,6 +19,7 @@ def got(port: int, path: str) -> str:
         return str(answer.read().decode())
 
 
+@pytest.mark.promise("the page of the server shows who reads, and how far")
 def test_who_reads_and_how_far(
     tmp_path: Path, servers: Servers, schema: str, feed: Path, callers: Callable[..., Caller]
 ) -> None:

@@ -85,6 +85,7 @@ def at_rest(hub: Endless) -> int:
     return seen
 
 
+@pytest.mark.promise("a server reads nothing for a client that does not read")
 def test_who_does_not_read_is_not_pulled_for(tmp_path: Path) -> None:
     hub = Endless()
     with endless(tmp_path, hub) as server:

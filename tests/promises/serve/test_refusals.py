@@ -27,12 +27,14 @@ CLOSED = (
     "who",
     [{"token": "another-token-of-somebody"}, {"token": ""}, {"token": TOKEN, "feed": "other"}, {"feed": ""}],
 )
+@pytest.mark.promise("a wrong token and an unknown feed get the same answer")
 def test_a_wrong_token_and_an_unknown_feed_are_told_alike(
     server: Running, callers: Callable[..., Caller], who: dict[str, str]
 ) -> None:
     assert callers(server, **who).refusal() == CLOSED
 
 
+@pytest.mark.promise("a server with a certificate speaks TLS")
 def test_tls(tmp_path: Path, feed: Path, certificate: Certificate) -> None:
     with serving(server_file(tmp_path, feed, tls=certificate.tls())) as server:
         trusting = Caller(server.port, authority=certificate.authority)
@@ -192,6 +194,7 @@ def test_a_shard_that_is_away_is_told_without_its_address(
             assert hidden not in text
 
 
+@pytest.mark.promise("no secret is in an answer or a log of the server")
 def test_no_secret_is_told(
     server: Running,
     callers: Callable[..., Caller],

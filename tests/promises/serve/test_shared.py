@@ -223,6 +223,7 @@ def _rests(reader: Reader, keys: Mapping[str, tuple[str, ...]], want: object) ->
         return bool(text) and all(copies_done(text)) and rows_of(reader.mirror, keys) == want
 
 
+@pytest.mark.promise("clients of the same tables share one reader")
 def test_one_reader_for_all(servers: Servers, schema: str) -> None:
     """Clients of the same tables hear one reader, a late one too; others have their own."""
     same = Ask(rules=(f"{schema}.*",))
@@ -310,6 +311,7 @@ def test_a_client_that_begins_now_reads_by_itself_where_the_reader_is_too_late(
             assert values(pulled(client, partial(came, servers, "after"))) == ["after"] * len(servers)
 
 
+@pytest.mark.promise("a slow client reads again, ends, or gets a gap, as it asked, and holds up nobody")
 @pytest.mark.parametrize("slow", list(Slow))
 def test_a_slow_client(servers: Servers, schema: str, slow: Slow) -> None:
     """It is never given less in silence, and nobody waits for it."""
@@ -338,6 +340,7 @@ def test_a_slow_client(servers: Servers, schema: str, slow: Slow) -> None:
         assert hub.readers == 1
 
 
+@pytest.mark.promise("few clients copy at a time, and the others wait in line")
 def test_few_read_by_themselves_at_a_time(
     servers: Servers, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def told_alike(events: list[Event]) -> list[Any]:
     return [event for event in events if not isinstance(event, VGtid | Heartbeat)]
 
 
+@pytest.mark.promise("a client over gRPC gets the events that a program in Python gets")
 def test_the_same_events_as_in_python(servers: Servers, schema: str, caller: Caller) -> None:
     of_server, rules = caller.events(), [f"{schema}.t"]
     with catchment.stream(source_of(servers), rules=rules) as in_python:
@@ -126,6 +127,7 @@ def _rows(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]
     }
 
 
+@pytest.mark.promise("another server goes on where a client was")
 def test_sigterm_ends_streams_and_another_server_goes_on(
     tmp_path: Path, feed: Path, servers: Servers, schema: str
 ) -> None:

@@ -70,6 +70,7 @@ def last_vgtid(events: list[Event]) -> str:
     return [event.text for event in events if isinstance(event, VGtid)][-1]
 
 
+@pytest.mark.promise("what a subscriber has not acknowledged comes again")
 def test_what_is_not_acknowledged_comes_again(servers: Servers, schema: str, tmp_path: Path) -> None:
     """A server is gone, and another one goes on: with the copy, and with changes, nothing twice behind an answer."""
     ask = Ask(rules=(f"{schema}.*",))

@@ -135,7 +135,9 @@ def rows_of(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, An
     }
 
 
-@pytest.mark.wide
+@pytest.mark.promise(
+    "every vgtid is one exact state of all shards, during the copy and after a client is killed, too"
+)
 def test_under_load_and_kills(servers: Servers, fresh_schema: Callable[..., str]) -> None:
     court = _killed(servers, fresh_schema(*servers.values()), kills=8, seed=11)
     assert court.copying

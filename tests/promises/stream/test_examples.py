@@ -103,6 +103,7 @@ def test_current_from_all_keyspaces(own: Servers, tmp_path: Path) -> None:
         assert told(running) == ["Begin-", "Field-", "Row-", "Commit-", "VGtid"]
 
 
+@pytest.mark.promise("the examples of the docs run as they are written")
 def test_copy_two_tables_from_two_shards(own: Servers, tmp_path: Path) -> None:
     with example("copy_two_tables_from_two_shards", feed_of(tmp_path, own), 29) as running:
         found = told(running)

@@ -50,6 +50,7 @@ def marked(schema: str, servers: Servers, stream: Stream) -> list[Event]:
     return [event for event in found if not isinstance(event, Row | Restart) or event.table.name != "t2"]
 
 
+@pytest.mark.promise("rules choose tables, columns and rows of a stream")
 def test_two_tables_as_seed_004_has_them(servers: Servers, schema: str) -> None:
     rules = [
         {"match": "t2", "filter": "select id, val from t2"},

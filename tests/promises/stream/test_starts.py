@@ -120,6 +120,7 @@ def test_current_from_all_keyspaces(servers: Servers, schema: str) -> None:
     assert {event.keyspace for event in found if isinstance(event, Row)} == {"one", "two"}
 
 
+@pytest.mark.promise("a stream begins with a copy of the tables that it names")
 def test_copy_of_two_tables_from_two_shards(servers: Servers, schema: str) -> None:
     vgtid = [{"keyspace": "ks", "shard": shard, "gtid": ""} for shard in ("-40", "40-c0")]
     with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.t1", f"{schema}.t2"]) as stream:
@@ -166,6 +167,7 @@ def test_the_entire_database(servers: Servers, schema: str) -> None:
     assert [column.name for column in fields[0].columns] == ["id", "val"]
 
 
+@pytest.mark.promise("a stream resumes from its last vgtid")
 def test_resumed_from_the_last_vgtid(servers: Servers, schema: str) -> None:
     with catchment.stream(source_of(servers), rules=[f"{schema}.*"]) as stream:
         text = vgtid_of(until_copied(stream)[-1])
