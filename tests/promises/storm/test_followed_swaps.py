@@ -82,7 +82,6 @@ class Load:
             thread.join()
 
 
-@pytest.mark.wide
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("at_once", [True, False])
 def test_no_row_is_read_from_the_source(
