@@ -78,7 +78,7 @@ def test_every_command_when_the_lake_of_a_feed_cannot_be_used(
         os.utime(abandoned, (0, 0))
         disk.make_read_only()
         path = tmp_path / where
-        life.describe(sink={"path": str(path)})
+        life.describe(sink={"path": str(path)}, engine="spark")
         before = sorted(tmp_path.iterdir())
         for command, (code, words) in expected.items():
             capfd.readouterr()

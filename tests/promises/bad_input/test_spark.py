@@ -95,6 +95,7 @@ def test_a_master_that_does_not_answer(tmp_path: Path) -> None:
 
 def test_every_command_that_needs_java_says_so(pair: dict[str, PrivateServer], live: MakeLife) -> None:
     life = live(pair, count=1)
+    life.describe(engine="spark")
     for command, code, begin in (
         ("run", EngineError.exit_code, "catchment: Spark cannot start: no Java"),
         ("verify", EngineError.exit_code, "catchment: Spark cannot start: no Java"),

@@ -36,21 +36,21 @@ def pair() -> Iterator[dict[str, PrivateServer]]:
 _numbers = itertools.count(1)
 
 
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Feeds with `engine: local` run their tasks in this process, one after another."""
+def run_here(patch: pytest.MonkeyPatch) -> None:
+    """Let feeds with `engine: local` run their tasks in this process, one after another."""
 
     def chosen(feed: Feed, purpose: str = "", nursery: Nursery | None = None) -> Engine:
         return Here() if feed.engine is EngineName.LOCAL else engine_of(feed, purpose, nursery)
 
-    monkeypatch.setattr(runner, "engine_of", chosen)
-    monkeypatch.setattr(compare, "engine_of", chosen)
-    monkeypatch.setattr(run_module, "prepared", lambda feed: None)
+    patch.setattr(runner, "engine_of", chosen)
+    patch.setattr(compare, "engine_of", chosen)
+    patch.setattr(run_module, "prepared", lambda feed: None)
 
 
 @pytest.fixture
-def live(here: None, tmp_path: Path) -> Iterator[MakeLife]:
+def live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MakeLife]:
     """`live(servers, count=3, store=None)` makes a feed of small tables in a new schema, dropped after the test."""
+    run_here(monkeypatch)
     made: list[Life] = []
 
     def make(
