@@ -30,6 +30,8 @@ def steps(
     """A feed that has not begun, whose copy would take minutes."""
     made = begun(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards), monkeypatch)
     throttled_by(made, rows_per_second=SLOW)
+    # Beside a table that is followed, a copy has what an interval has time for: enough for more than a chunk, here.
+    made.set(epoch={"interval": "2s", "tick": "50ms"})
     return made
 
 
