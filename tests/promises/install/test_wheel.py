@@ -24,7 +24,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 BUILT = ("*.so", "*.c", "__pycache__", "*.egg-info")
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.inputs("requirements.lock", "pyproject.toml", "setup.py", "packaging/*"),
+    pytest.mark.timeout(3600),
+]
 
 READ = """
 import sys, catchment
