@@ -1,6 +1,6 @@
-"""What comes between two epochs of a loop: it is asked for while the loop waits, too.
+"""What comes between two epochs of a loop: the loop asks for it while it waits, too.
 
-So an order is obeyed within seconds, however long the interval is.
+So a run obeys an order within seconds, however long the interval is.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Protocol
 from catchment import world
 from catchment.model.epoch import Manifest
 
-# Somebody who gave an order waits for its answer.
+# A person waits for the answer to an order.
 _ASK_SECONDS = 1.0
 
 
@@ -21,25 +21,29 @@ class Mends(Protocol):
         ...
 
     def next(self, standing: Manifest) -> Manifest | None:
-        """The epoch behind `standing` that mends, if one does."""
+        """The epoch after `standing` that mends, if one does."""
         ...
 
 
 class Between:
-    """Asks for epochs that end where the one before does: a table enters, or an order is obeyed. The loop's thread
-    alone uses it. `mender`: whoever has something to mend ends a wait, too."""
+    """Asks for epochs that end where the one before does: a table enters, or an order is obeyed. Only the loop's thread
+    uses it. A wait also ends when `mender` has something to mend."""
 
     def __init__(self, ask: Callable[[Manifest], Manifest | None], mender: Mends | None) -> None:
         self._ask, self._mender = ask, mender
         self._found: Manifest | None = None
 
     def next(self, standing: Manifest) -> Manifest | None:
-        """The epoch that comes behind `standing`, if one does."""
+        """The epoch that comes after `standing`, if one does."""
+        return self.taken() or self._ask(standing)
+
+    def taken(self) -> Manifest | None:
+        """What a wait found, once. The look that found it may also have met the order to end the run."""
         found, self._found = self._found, None
-        return found or self._ask(standing)
+        return found
 
     def wait(self, seconds: float, standing: Manifest, stop: world.Event) -> None:
-        """Wait for so long, until something comes behind `standing`, or until told to stop."""
+        """Wait for so many seconds, until something comes after `standing`, or until `stop` is set."""
         until = world.steady_seconds() + seconds
         while (left := until - world.steady_seconds()) > _ASK_SECONDS:
             if stop.wait(_ASK_SECONDS):

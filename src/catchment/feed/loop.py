@@ -175,7 +175,7 @@ class Loop:
                     continue
                 pending = self._begun_to_apply(applier, read)
                 self._pause(coming, began, read)
-            self._finish(pending)
+            self._finish(self._go_between(coming.taken(), applier, pending))
         return self._committed
 
     def _finish(self, pending: world.Future[None] | None) -> None:

@@ -10,11 +10,14 @@ import pytest
 
 import catchment
 from catchment.cli.main import execute
+from catchment.feed import commands
 from catchment.feed.runner import Outcome, run_feed
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import ConfigError, StateError
+from catchment.model.table import TableId
 from catchment.model.table_state import TableState
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.state import orders
 from catchment.state.store import Store
 from catchment.watch.status import read_status
 from catchment.watch.table_status import TableStatus
@@ -201,6 +204,28 @@ def test_orders_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) 
     assert execute(["status", str(steps.file), "--json"]) == 0
     assert '"done"' in capsys.readouterr().out
     assert execute(["dump", "pause", str(steps.file), "--table", "shop.nothing"]) == 2
+
+
+def test_an_order_is_obeyed_by_the_look_that_ends_the_run(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run at rest meets the order to copy a table again and the one to end at once."""
+    with running(steps):
+        wait(lambda: newest(steps).cut.copied)
+    steps.set(epoch={"interval": "1h", "tick": "50ms"})
+    steps.everywhere(PROOF)
+    with running(steps) as run:
+        wait(lambda: len(steps.lake("other", "id")) == 4)  # now the loop waits for the next epoch
+        with monkeypatch.context() as unlooked:
+            unlooked.setattr(commands, "_LOOK_SECONDS", 1e9)
+            again = catchment.dump(steps.file, "restart", f"{steps.schema}.t", wait=0)
+            asked = [*again, catchment.stop(steps.file, wait=0)]
+        run.join(PATIENCE_SECONDS)
+        assert run.outcome is not None
+    with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name, create=False)) as store:
+        kept = [orders.find(store, one.number) for one in asked]
+    assert [one is not None and one.answer is not None and one.answer.done for one in kept] == [True, True]
+    assert newest(steps).stale_since(TableId(steps.schema, "t")) is not None
 
 
 def test_random_orders_beside_writers(steps: Steps) -> None:
