@@ -28,7 +28,7 @@ ROWS = 300
 
 
 @pytest.mark.promise(
-    "a stream of the Spark source gives every row and change once, behind failures and restarts"
+    "a stream of the Spark source gives every row and change once, across failures and restarts"
 )
 def test_a_stream_is_resumed_and_repeated_exactly(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path

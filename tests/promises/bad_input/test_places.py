@@ -139,7 +139,9 @@ def test_other_shards_than_those_of_the_lake(
     assert f"the feed file names the shards {', '.join(sorted(shards))}, the lake holds -80, 80-;" in said
 
 
-@pytest.mark.promise("the lake cannot be written: exit code 5, and the same command goes on later")
+@pytest.mark.promise(
+    "when the lake cannot be written, the run ends with exit code 5 and the next run resumes"
+)
 def test_a_disk_that_fills_up_in_an_epoch(
     pair: dict[str, PrivateServer],
     spark: SparkContext,
@@ -179,7 +181,7 @@ def _fill(file: Path) -> None:
             ballast.truncate(written - BEFORE_AN_EPOCH_BYTES)
 
 
-@pytest.mark.promise("a second runner of a feed is refused, exit code 6")
+@pytest.mark.promise("a second runner of a feed is refused with exit code 6")
 def test_a_feed_that_is_run_already(
     pair: dict[str, PrivateServer], live: MakeLife, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -132,7 +132,7 @@ def test_a_log_that_does_not_hold_whole_rows(
     must_go_on(life)
 
 
-@pytest.mark.promise("a session that logs less than whole rows ends the run before that epoch")
+@pytest.mark.promise("a session that does not log whole rows ends the run before that epoch")
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [("binlog_format = 'STATEMENT'", "statement"), ("binlog_row_image = 'MINIMAL'", "lacks columns")],

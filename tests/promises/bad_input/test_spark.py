@@ -47,7 +47,7 @@ def java(directory: Path, script: str) -> str:
     return str(directory)
 
 
-@pytest.mark.promise("Spark cannot start: exit code 7, and the message names the cause")
+@pytest.mark.promise("when Spark cannot start, the run ends with exit code 7 and names the cause")
 def test_a_java_that_is_not_there_or_too_old(tmp_path: Path) -> None:
     do = "install Java 17 or later, or set JAVA_HOME to one"
     absent = started(tmp_path, "local[1]", {}, JAVA_HOME=f"{tmp_path}/absent")

@@ -81,7 +81,7 @@ def test_changes_are_settled_at_rest(pair: dict[str, PrivateServer], live: MakeL
     life.must_be_exact()
 
 
-@pytest.mark.promise("the log is about to be purged: the run warns, and its metrics count from its start on")
+@pytest.mark.promise("the run warns before the log is purged, and its metrics count from its start")
 def test_metrics_and_warnings_of_runs_behind_a_pause(
     forgetful: dict[str, PrivateServer],
     live: MakeLife,

@@ -46,7 +46,7 @@ def killed(life: Life, fault: str) -> None:
         assert len(applied(life)) > 1, "the kill did not come between two tables"
 
 
-@pytest.mark.promise("the runner dies: the same command goes on and applies nothing twice")
+@pytest.mark.promise("after a kill of the runner the same command resumes and applies nothing twice")
 def test_a_run_killed_between_two_tables_and_in_a_settle_goes_on_exactly(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:

@@ -32,7 +32,7 @@ def through(proxy: Proxy, life: Life) -> Life:
     return life
 
 
-@pytest.mark.promise("a shard that is away for a while is read on from where it stood")
+@pytest.mark.promise("a shard that was unreachable is read from where the feed left it")
 def test_connections_cut_in_selects_and_dumps_and_a_shard_that_is_away_for_a_while(
     pair: dict[str, PrivateServer], live: MakeLife, proxy: Proxy
 ) -> None:
@@ -58,7 +58,9 @@ def test_connections_cut_in_selects_and_dumps_and_a_shard_that_is_away_for_a_whi
     life.must_be_exact()
 
 
-@pytest.mark.promise("the server is the one whose log was read before, in every session of every task")
+@pytest.mark.promise(
+    "every session of every task makes sure that it reaches the server whose log was read before"
+)
 def test_selects_and_dumps_of_another_server_do_not_count(
     pair: dict[str, PrivateServer], live: MakeLife, proxy: Proxy
 ) -> None:

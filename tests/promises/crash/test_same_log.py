@@ -84,7 +84,7 @@ def test_a_feed_goes_on_behind_gtids_that_go_back(steps: Steps, own: PrivateServ
 
 
 @pytest.mark.promise(
-    "a MariaDB rested while the feed was stopped: its old files may go, where GTIDs only grow"
+    "the old log files of an idle MariaDB may be purged while the feed is stopped, if its GTIDs only grow"
 )
 def test_a_file_that_held_nothing_more_is_missed_only_where_gtids_may_have_come_back(
     own: PrivateServer, steps: Steps

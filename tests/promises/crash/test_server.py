@@ -40,7 +40,7 @@ def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -
     disk.resize(10 * DISK_BYTES)
 
 
-@pytest.mark.promise("the shard's server is killed in a large write: what it half wrote is void")
+@pytest.mark.promise("a transaction that a killed server wrote only in part is ignored")
 def test_a_group_cut_off_by_a_crash_is_void(live: MakeLife, tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", DISK_BYTES) as disk,

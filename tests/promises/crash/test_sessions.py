@@ -169,7 +169,7 @@ def followed(run: ToldRun) -> None:
         run.wait("an epoch of changes", lambda event: event["event"] == "epoch" and event["changes"])
 
 
-@pytest.mark.promise("the runs of all feeds of a state store never have more sessions than sessions_max")
+@pytest.mark.promise("all feeds of a state store together never hold more sessions than sessions_max")
 def test_a_run_that_waits_gets_what_a_killed_one_had(
     server: PrivateServer,
     made: Made,

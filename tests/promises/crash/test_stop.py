@@ -29,7 +29,7 @@ def copying(life: Life) -> bool:
     return any(copy.rows for copy in row.manifest.cut.copies) and not row.manifest.cut.copied
 
 
-@pytest.mark.promise("Ctrl-C or SIGTERM ends a run in order, a second one at once")
+@pytest.mark.promise("Ctrl-C or SIGTERM ends a run in order, and a second one ends it at once")
 def test_a_run_that_is_stopped_ends_in_order_and_at_once_when_it_is_stopped_again(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:

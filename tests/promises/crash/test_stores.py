@@ -61,7 +61,7 @@ def status_epoch(life: Life, capfd: pytest.CaptureFixture[str]) -> str:
     return epoch
 
 
-@pytest.mark.promise("the state store is lost or restored: the lake is newer and wins")
+@pytest.mark.promise("a state store that is lost or older than the lake is rebuilt from the lake")
 def test_a_state_store_that_was_lost_or_restored_is_rebuilt_from_the_lake(
     pair: dict[str, PrivateServer], live: MakeLife, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,7 +102,9 @@ def test_a_state_store_that_was_lost_or_restored_is_rebuilt_from_the_lake(
     life.must_be_exact()
 
 
-@pytest.mark.promise("state store and _catchment are lost: the run refuses until that is put back")
+@pytest.mark.promise(
+    "when the state store and _catchment are both lost, the run refuses until one is put back"
+)
 def test_store_and_epochs_table_lost_and_the_latter_put_back(
     pair: dict[str, PrivateServer], live: MakeLife, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,7 +123,7 @@ def test_store_and_epochs_table_lost_and_the_latter_put_back(
     life.must_be_exact()
 
 
-@pytest.mark.promise("the lake, or a table of it, is restored from an older copy: the run refuses")
+@pytest.mark.promise("a lake or table restored from an older copy is refused")
 def test_an_older_copy_of_a_table_or_of_the_lake_is_refused(
     pair: dict[str, PrivateServer], live: MakeLife, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ def python_below(process: int) -> list[int]:
     return [*below, *(worker for one in below for worker in children(one))]
 
 
-@pytest.mark.promise("a worker dies: the loop plans the epoch again")
+@pytest.mark.promise("after a worker dies the loop plans the epoch again")
 def test_workers_killed_in_a_chunk_have_their_epoch_planned_again(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
@@ -134,7 +134,9 @@ def test_a_locked_table_is_copied_later_and_holds_up_no_other(
     life.must_be_exact()
 
 
-@pytest.mark.promise("the copy of a table stands still: it is named, the others go on, and the run ends")
+@pytest.mark.promise(
+    "a table whose copy cannot advance is named and ends the run, and the others go on until then"
+)
 def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     pair: dict[str, PrivateServer],
     live: MakeLife,
@@ -165,7 +167,7 @@ def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     assert any(line.startswith(refused) for line in shown)
 
 
-@pytest.mark.promise("rows change while they are copied: chunks get smaller")
+@pytest.mark.promise("chunks get smaller when their rows change while they are copied")
 def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     pair: dict[str, PrivateServer],
     live: MakeLife,

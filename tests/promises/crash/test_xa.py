@@ -94,7 +94,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
     life.must_be_exact()
 
 
-@pytest.mark.promise("a transaction stays prepared: its rows come with the epoch that holds its XA COMMIT")
+@pytest.mark.promise("the rows of a prepared transaction come with the epoch that has its XA COMMIT")
 def test_rows_count_when_they_are_committed_in_a_later_run(
     servers: dict[str, PrivateServer], live: MakeLife
 ) -> None:

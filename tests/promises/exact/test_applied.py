@@ -93,7 +93,7 @@ def given(steps: Steps) -> int:
         return orders.give(store, replace(order(Action.APPLY), value=told(feed)))
 
 
-@pytest.mark.promise("another feed file is applied to a feed that runs")
+@pytest.mark.promise("a running feed takes up a changed feed file")
 def test_a_run_goes_by_another_feed_file(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

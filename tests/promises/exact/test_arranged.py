@@ -135,7 +135,7 @@ def files(directory: Path) -> Any:
     return DeltaTable(directory).get_add_actions(flatten=True)
 
 
-@pytest.mark.promise("files of a table are kept apart and in order, as `arrange` says, in every mode")
+@pytest.mark.promise("the files of a table are partitioned and ordered as `arrange` says, in every mode")
 def test_rows_move_between_partitions(steps: Steps) -> None:
     steps.run()
     must_be_right(steps)

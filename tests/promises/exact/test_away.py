@@ -99,7 +99,7 @@ def shown_of_the_other(night: Night, servers: Servers, schema: str) -> Shown:
     )
 
 
-@pytest.mark.promise("a shard that is away holds up itself alone")
+@pytest.mark.promise("an unreachable shard holds up only itself")
 def test_the_others_go_on_and_it_catches_up(
     servers: Servers, schema: str, proxy: Proxy, make: MakeFeed
 ) -> None:

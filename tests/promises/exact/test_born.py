@@ -83,7 +83,7 @@ def begun(servers: Servers, schema: str, directory: Path, monkeypatch: pytest.Mo
     return steps
 
 
-@pytest.mark.promise("a table that is made while a feed runs is born in the log")
+@pytest.mark.promise("a table created while a feed runs is read from the log, without a copy")
 def test_tables_are_followed_from_their_first_row(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,7 +85,9 @@ def of(name: str, *statements: str) -> list[str]:
     return [re.sub(r"#(\d+)", lambda key: str(NUMBERS[name] + int(key[1])), sql) for sql in statements]
 
 
-@pytest.mark.promise("children follow their parents by foreign keys of which no log tells")
+@pytest.mark.promise(
+    "rows that cascading foreign keys change follow from their parents, though no log has them"
+)
 def test_children_follow_their_parents(
     shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

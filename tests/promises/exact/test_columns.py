@@ -44,7 +44,7 @@ def steps(
 
 
 @pytest.mark.promise(
-    "what a rule excludes or masks is in no file of the lake and the store, and all else is exact"
+    "excluded and masked values are in no file of the lake or the state store, and all other values are exact"
 )
 def test_what_is_hidden_is_nowhere_and_the_rest_is_exact(steps: Steps) -> None:
     for shard, first in (("a", 1), ("b", 1001)):

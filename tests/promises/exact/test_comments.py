@@ -49,7 +49,7 @@ def of_columns(steps: Steps) -> dict[str, str]:
     return {f.name: str(f.metadata["comment"]) for f in fields if "comment" in f.metadata}
 
 
-@pytest.mark.promise("comments of tables and columns are in the lake, but for those of hidden columns")
+@pytest.mark.promise("the lake has the comments of tables and columns, except those of hidden columns")
 def test_comments_are_those_of_the_source(steps: Steps) -> None:
     assert of_columns(steps) == {"id": "number", "name": 'it\'s "théir" name', "tier": "rank"}
     assert of_table(steps).metadata().description == "who they are"

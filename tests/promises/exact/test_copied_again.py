@@ -86,7 +86,9 @@ CASES = {
 }
 
 
-@pytest.mark.promise("a table that DDL makes stale is read as of its last exact epoch, and is copied again")
+@pytest.mark.promise(
+    "a table that DDL makes stale is read as of its last exact epoch until it is copied again"
+)
 def test_what_is_not_followed(
     shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

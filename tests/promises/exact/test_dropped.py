@@ -44,7 +44,7 @@ def steps(
     return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *made)
 
 
-@pytest.mark.promise("a table that is dropped leaves the feed, and may come back")
+@pytest.mark.promise("a dropped table leaves the feed, and may be created again")
 def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
     steps.set(new_tables="skip")
     begin, columns = newest(steps).epoch, dict.fromkeys(TABLES, KEY)

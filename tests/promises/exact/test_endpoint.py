@@ -19,7 +19,7 @@ from tests.world.servers.launch import PrivateMySQL
 
 @pytest.fixture(
     params=[
-        pytest.param("mariadb", marks=pytest.mark.promise("the address of a server may change")),
+        pytest.param("mariadb", marks=pytest.mark.promise("the address of a server may change between runs")),
         "mysql",
     ]
 )

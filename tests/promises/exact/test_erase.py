@@ -155,7 +155,7 @@ def must_refuse_or_lack(steps: Steps, tables: tuple[str, ...]) -> list[bool]:
     return told
 
 
-@pytest.mark.promise("erased rows leave every file of the lake and of the state store, in every mode")
+@pytest.mark.promise("erased rows are gone from every file of the lake and the state store, in every mode")
 def test_rows_leave_every_file_in_every_mode(steps: Steps) -> None:
     must_erase(steps, vectors=True)
 

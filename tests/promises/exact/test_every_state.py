@@ -50,7 +50,10 @@ def own() -> Iterator[dict[str, PrivateServer]]:
 
 
 FAULTS = [
-    pytest.param(Fault.AFTER_MANIFEST, marks=pytest.mark.promise("a run that died is gone on with")),
+    pytest.param(
+        Fault.AFTER_MANIFEST,
+        marks=pytest.mark.promise("a run killed at any step is resumed, whatever state its tables are in"),
+    ),
     Fault.AFTER_PLAN,
     Fault.DURING_READ,
     Fault.BETWEEN_APPLIES,

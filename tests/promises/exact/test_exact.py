@@ -27,7 +27,7 @@ def small_trial(servers: Servers, schema: str, directory: Path) -> Trial:
     return Trial(servers, schema, directory, seed=21, chunk_rows=8, loaded_rows=40, rate=6.0)
 
 
-@pytest.mark.promise("every epoch equals the source at its cut, while rows are copied and after it")
+@pytest.mark.promise("every epoch equals the source at its cut, during and after the initial copy")
 def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
     servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:

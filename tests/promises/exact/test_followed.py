@@ -46,22 +46,22 @@ def test_columns_that_are_dropped(steps: Steps) -> None:
     must_follow(steps, DROPPED, settles=True, alone=False)
 
 
-@pytest.mark.promise("a column that comes with a value has it in every row, though servers log none of them")
+@pytest.mark.promise("a column added with a default has its value in every row, though no row is logged")
 def test_columns_that_come_with_a_value(steps: Steps) -> None:
     must_follow(steps, FILLED, NULLABLE, settles=True, alone=False)
 
 
-@pytest.mark.promise("a column that gets another name keeps its values, though servers log no row")
+@pytest.mark.promise("a renamed column keeps its values, though no row is logged")
 def test_columns_that_get_another_name(steps: Steps) -> None:
     must_follow(steps, RENAMED, settles=True, alone=False)
 
 
-@pytest.mark.promise("a column that becomes wider keeps its values, though servers log no row")
+@pytest.mark.promise("a widened column keeps its values, though no row is logged")
 def test_columns_that_become_wider(steps: Steps) -> None:
     must_follow(steps, WIDENED, settles=True, alone=False)
 
 
-@pytest.mark.promise("every epoch behind a TRUNCATE lacks the rows, though servers log none of them")
+@pytest.mark.promise("after a TRUNCATE no epoch has the old rows, though no row is logged")
 def test_tables_that_are_truncated(steps: Steps) -> None:
     must_follow(steps, TRUNCATED, settles=True, alone=False)
 

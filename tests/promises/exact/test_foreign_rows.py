@@ -18,7 +18,7 @@ from tests.world.engines import Here
 MODES = ("mirror", "soft_delete", "history")
 
 
-@pytest.mark.promise("rows that somebody changes in the lake are found, and taken back")
+@pytest.mark.promise("changes that others make to the lake's tables are found and reverted")
 def test_what_a_user_changes_is_found_and_taken_back(
     shards: Shards,
     fresh_schema: Callable[..., str],

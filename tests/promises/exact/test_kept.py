@@ -86,7 +86,7 @@ def by_all(steps: Steps, scan: DeltaScan, table: str, epoch: int) -> list[Rows]:
     return [sorted((r["_shard"], r["id"], r["v"]) for r in rows.to_pylist()) for rows in found]
 
 
-@pytest.mark.promise("as of each epoch that is kept the lake is what the shards had then")
+@pytest.mark.promise("every epoch that is kept can be read as the shards were then")
 def test_days_of_a_feed(steps: Steps, ahead: Ahead, capsys: pytest.CaptureFixture[str]) -> None:
     had: dict[int, dict[str, Rows]] = {}
     for hours in (0, 1, 2, 2.1, 30, 31):

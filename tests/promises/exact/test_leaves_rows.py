@@ -95,7 +95,7 @@ COURSES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.promise("DDL that is known to leave the rows of a table alone goes by")
+@pytest.mark.promise("DDL that is known to leave rows alone is passed over")
 def test_the_feed_goes_on(
     shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

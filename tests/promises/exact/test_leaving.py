@@ -56,7 +56,7 @@ def plain_keys(steps: Steps, table: str) -> list[int]:
     return sorted(pa.table(engine.execute("SELECT id FROM plain").read_all())["id"].to_pylist())
 
 
-@pytest.mark.promise("a table leaves a feed when a start says so, and may come back")
+@pytest.mark.promise("a table leaves a feed with --leave, and may come back")
 def test_a_table_leaves_and_comes_back(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
     s, begin = steps.schema, newest(steps).epoch
     must_not_leave_by_an_exclusion_alone(steps)

@@ -55,7 +55,7 @@ def must_be_equal(feed: Feed, server: PrivateServer, rows: int) -> None:
     assert lake_rows(found, ("id",)) == source_rows({"-80": server}, T, ("id",))
 
 
-@pytest.mark.promise("log files may be encrypted, and their number may gain a digit")
+@pytest.mark.promise("encrypted binlogs, and file numbers that gain a digit, are read")
 def test_encrypted_files_across_the_step_to_one_digit_more(
     server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

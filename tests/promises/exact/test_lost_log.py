@@ -109,7 +109,7 @@ def must_wait(steps: Steps, epoch: int, rows: Rows) -> None:
     assert "catchment dump start" in found.reason
 
 
-@pytest.mark.promise("a shard whose log is lost begins again, and its tables wait for an order")
+@pytest.mark.promise("a shard whose log is lost starts again, and its tables wait for an order")
 def test_the_tables_of_the_shard_stand_still_until_an_order_copies_them_again(
     own: dict[str, PrivateServer], steps: Steps
 ) -> None:

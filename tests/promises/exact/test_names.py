@@ -197,7 +197,7 @@ def odd_tables(seed: int, count: int) -> list[Named]:
 LETTERS = ("s", "\u017f", "\u0131", "i", "\u03bc", "\u00b5")
 
 
-@pytest.mark.promise("columns may have any name that the server takes, but for those of the lake")
+@pytest.mark.promise("a column may have any name that the server accepts, except the lake's own")
 def test_columns_of_any_name(begin: Begin) -> None:
     """Those of ours, odd ones, and such that some reader takes for one."""
     steps = begin()

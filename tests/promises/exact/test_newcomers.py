@@ -54,7 +54,7 @@ def steps(
     return begun
 
 
-@pytest.mark.promise("a table that comes while a feed runs enters it, and what keeps it out is told")
+@pytest.mark.promise("a new table enters a running feed, or the feed says what keeps it out")
 def test_tables_enter_and_what_keeps_them_out_is_told(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
     schema = steps.schema
     (steps.file.parent / "other").mkdir()

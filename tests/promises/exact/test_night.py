@@ -51,7 +51,7 @@ def feed(
     return load(tmp_path / "feed.yaml")
 
 
-@pytest.mark.promise("a shard that is away is told")
+@pytest.mark.promise("an unreachable shard is reported")
 def test_a_shard_that_is_away_for_a_while(
     feed: Feed, proxy: Proxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_shard_that_is_away_for_a_while(
     assert samples(file)["catchment_exit_code "] == 130
 
 
-@pytest.mark.promise("a feed that ends by an error says so everywhere")
+@pytest.mark.promise("status, metrics and notices all report the error that ended a run")
 def test_a_feed_that_ends_by_an_error_says_so_everywhere(
     feed: Feed, servers: Servers, tmp_path: Path
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_feed_that_cannot_begin_leaves_metrics_that_say_so(
     assert (run.exit_code, run.error.shard) == (3, "-80")
 
 
-@pytest.mark.promise("a table that is not carried is told at once")
+@pytest.mark.promise("a table that is not carried is reported at once")
 def test_a_table_created_while_a_glob_takes_it_is_told_at_once(
     feed: Feed, servers: Servers, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

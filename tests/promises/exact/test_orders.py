@@ -126,7 +126,7 @@ def answered(steps: Steps, action: str, name: str | None = "t") -> str:
     return f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
 
 
-@pytest.mark.promise("a copy is paused, resumed and begun again by orders")
+@pytest.mark.promise("orders pause, resume and restart a copy")
 def test_orders_to_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     with running(steps) as run:
         wait(lambda: table(steps).rows > 0)
@@ -169,7 +169,7 @@ def test_orders_to_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> No
     steps.must_be_equal("other", "id")
 
 
-@pytest.mark.promise("orders wait for a run, and what they asked lasts")
+@pytest.mark.promise("orders wait for the next run, and their effect lasts")
 def test_orders_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     with running(steps):
         wait(lambda: table(steps).rows > 0)

@@ -124,7 +124,7 @@ def stale_in(steps: Steps, tables: Sequence[str]) -> int:
     return then
 
 
-@pytest.mark.promise("a table that keeps its past keeps it when it is copied again")
+@pytest.mark.promise("a table that keeps its history still has it after it is copied again")
 def test_the_past_of_tables_that_are_copied_again_stays(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def stale(steps: Steps) -> dict[str, str]:
 
 
 @pytest.mark.promise(
-    "schema_change says for each table whether DDL is followed, makes it stale, or ends the run"
+    "schema_change decides for each table whether DDL is followed, makes it stale, or ends the run"
 )
 def test_some_are_followed_and_some_stay_as_they_were(steps: Steps) -> None:
     followed, kept = ([f"{how}_{what}" for what in STATEMENTS] for how in ("followed", "kept"))
@@ -73,7 +73,7 @@ def test_some_are_followed_and_some_stay_as_they_were(steps: Steps) -> None:
     cases.must_be_followed(*kept, "followed_ordered")
 
 
-@pytest.mark.promise("with schema_change: fail the run ends in front of the epoch that has the statement")
+@pytest.mark.promise("with schema_change: fail the run ends before the epoch that has the statement")
 def test_some_end_the_run_in_front_of_the_epoch(steps: Steps) -> None:
     strict = [f"strict_{what}" for what in STATEMENTS]
     cases = begun(steps, "t", *strict)

@@ -41,7 +41,7 @@ def steps(
     return begun
 
 
-@pytest.mark.promise("what is said of a steady copy at a quarter of its rows is near the truth")
+@pytest.mark.promise("the time left for a steady copy is forecast well after a quarter of its rows")
 def test_what_is_said_at_a_quarter_is_near_the_truth(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """The epochs of a real copy, of which each takes a second by the clock that the forecast has."""
     epochs: list[Manifest] = []
@@ -74,7 +74,7 @@ def test_what_is_said_at_a_quarter_is_near_the_truth(steps: Steps, monkeypatch: 
     assert found.copy == THROUGH
 
 
-@pytest.mark.promise("status tells how far a run is, and why nothing can be said")
+@pytest.mark.promise("status shows how far a run is, or why that is unknown")
 def test_status_tells_it_of_a_run_and_of_none(
     steps: Steps, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,9 @@ def named(shards: Shards) -> Servers:
 
 
 LOGS = [
-    pytest.param("named", marks=pytest.mark.promise("a table whose rows no log tells is copied anew")),
+    pytest.param(
+        "named", marks=pytest.mark.promise("a table whose rows changed without being logged is copied again")
+    ),
     pytest.param(
         "nameless",
         marks=pytest.mark.mariadb("MySQL logs the names of columns or nothing that could describe a table"),

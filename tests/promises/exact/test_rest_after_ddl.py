@@ -47,7 +47,7 @@ AGAIN = {
     [
         pytest.param(
             last,
-            marks=[pytest.mark.promise("a source at rest is copied and verified")] * (last == "ADD COLUMN"),
+            marks=[pytest.mark.promise("an idle source can be copied and verified")] * (last == "ADD COLUMN"),
         )
         for last in LAST
     ],

@@ -80,7 +80,7 @@ def renewed(steps: Steps) -> None:
 
 
 @pytest.mark.promise(
-    "what stops a feed is set aside by an order, and what it may have changed is copied again"
+    "an order skips a statement that stops a feed, and the tables that it may have changed are copied again"
 )
 def test_the_tables_that_it_touched_are_copied_again(steps: Steps) -> None:
     exact = newest(steps).epoch

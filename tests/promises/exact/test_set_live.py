@@ -112,7 +112,7 @@ def must_make_smaller_chunks(steps: Steps) -> None:
     wait(lambda: len({chunk.lo for chunk in planned(steps, after)}) > 3)
 
 
-@pytest.mark.promise("what was set lasts until the feed file says another value")
+@pytest.mark.promise("a changed setting lasts until the feed file has another value")
 def test_a_later_run_goes_by_it_until_the_file_says_another_value(
     steps: Steps,
     caplog: pytest.LogCaptureFixture,

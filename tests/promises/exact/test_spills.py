@@ -58,7 +58,9 @@ def spills(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
     )
 
 
-@pytest.mark.promise("a transaction larger than memory lies on the worker's disk, and never stays there")
+@pytest.mark.promise(
+    "a transaction larger than memory spills to the worker's disk, and the spill is always removed"
+)
 def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
     steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

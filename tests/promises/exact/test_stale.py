@@ -63,7 +63,7 @@ def status_of(steps: Steps, name: str = "t") -> TableStatus:
         return next(one for one in read_status(store).tables if one.table == f"{steps.schema}.{name}")
 
 
-@pytest.mark.promise("a stale table is seen as of its last exact epoch, and that is told")
+@pytest.mark.promise("readers see a stale table as of its last exact epoch, and are told which")
 def test_readers_see_the_last_exact_epoch_and_are_told(
     steps: Steps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,7 +89,7 @@ def begun(directory: Path, servers: Servers, schema: str, patch: pytest.MonkeyPa
     return steps
 
 
-@pytest.mark.promise("the swap of a tool for schema changes is followed without a copy")
+@pytest.mark.promise("the table swap of gh-ost or pt-online-schema-change is followed without a copy")
 def test_swaps_on_all_shards(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,9 @@ def migrate(steps: Steps, shards: dict[str, tuple[str, ...]]) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.promise("a swap on one shard after the other is followed")),
+        pytest.param(
+            {}, marks=pytest.mark.promise("a table swap is followed when one shard after the other does it")
+        ),
         {"vectors": False},
     ],
     ids=["usual", "without vectors"],

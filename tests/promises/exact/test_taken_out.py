@@ -38,7 +38,7 @@ def must_leave(steps: Steps, name: str) -> None:
         run.wait("it is out", lambda epochs: name not in carried(epochs[-1]))
 
 
-@pytest.mark.promise("a statement that ends a run is told with the way out")
+@pytest.mark.promise("a statement that ends a run is named together with the way out")
 def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

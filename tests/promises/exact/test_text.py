@@ -42,7 +42,7 @@ def as_text(server: PrivateServer, *statements: str) -> None:
 
 
 @pytest.mark.promise(
-    "a statement that the log holds as text ends the run, unless it is shown to leave the feed alone"
+    "a statement logged as text ends the run, unless Catchment can show that it touches no chosen table"
 )
 def test_text_ends_the_run_unless_it_is_shown_to_leave_the_feed_alone(
     server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -34,7 +34,7 @@ def steps(
     return begun(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards), monkeypatch)
 
 
-@pytest.mark.promise("only the copy waits where a check says so, never the log")
+@pytest.mark.promise("a throttle holds up only the copy, never the log")
 def test_a_flag_file_and_all_that_tells_of_it(
     steps: Steps, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

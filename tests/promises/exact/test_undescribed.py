@@ -77,7 +77,7 @@ def must_be_packed(servers: Servers, packed: set[str]) -> None:
         assert bool(kinds & _PACKED_KINDS) == (name in packed), name
 
 
-@pytest.mark.promise("a log that does not name its columns is followed through ALTERs and restarts")
+@pytest.mark.promise("a binlog without column names is followed through ALTERs and restarts")
 def test_alters_at_other_epochs_and_a_restart_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def gone(steps: Steps, tables: Iterable[str], key: int = 2) -> None:
     steps.everywhere(*(f"DELETE FROM p_{name} WHERE id = {key}" for name in tables))
 
 
-@pytest.mark.promise("children that cannot follow their parents are copied anew, and never wrong")
+@pytest.mark.promise("child tables that cannot follow their parents are copied again, and are never wrong")
 def test_keys_that_are_not_followed_and_such_as_come_and_go(steps: Steps) -> None:
     tables = (*UNFOLLOWED, "own_key", *LATER)
     for name in tables:

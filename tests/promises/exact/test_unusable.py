@@ -65,7 +65,7 @@ def test_all_of_them_are_told_at_once_with_what_to_paste(steps: Steps) -> None:
     assert steps.lake("t", "id") == steps.source("t", "id")
 
 
-@pytest.mark.promise("a feed begins without tables that cannot be carried, and names them")
+@pytest.mark.promise("a feed starts without tables that it cannot carry, and names them")
 def test_a_feed_begins_without_them(
     steps: Steps, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

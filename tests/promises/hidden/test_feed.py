@@ -160,7 +160,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.promise(
-    "every epoch of a copy is exact while commits wait for a replica, whatever strategy copies"
+    "every epoch of a copy is exact while commits wait for a replica, with every copy strategy"
 )
 def test_epochs_of_a_copy_under_long_holds(server: PrivateServer, tmp_path: Path, here: None) -> None:
     for strategy in STRATEGIES:
@@ -242,7 +242,7 @@ def _written_before_a_checkpoint(server: PrivateServer) -> None:
 BEFORE = [_nothing, _flushed, _written, _written_before_ddl, _written_before_xa]
 
 
-@pytest.mark.promise("a source without a write is copied at once, and nothing is written there")
+@pytest.mark.promise("an idle source is copied without delay and without a write to it")
 def test_without_a_write_the_copy_does_not_wait(tmp_path: Path, here: None) -> None:
     with chosen_server() as server:
         for before in [*BEFORE, *([] if on_mysql() else [_written_before_a_checkpoint])]:

@@ -153,7 +153,7 @@ def _must_all_be_right(server: PrivateServer, ways: Iterable[tuple[str, MakeHold
         _must_be_right(way, verdict)
 
 
-@pytest.mark.promise("a commit that waits for a replica is neither lost nor seen early")
+@pytest.mark.promise("a commit that waits for a replica is neither lost nor applied early")
 def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(small: PrivateServer) -> None:
     _must_all_be_right(small, [*WAYS.items(), *OF_XA.items()])
 

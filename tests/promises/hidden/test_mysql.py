@@ -164,7 +164,7 @@ def _must_be_right(server: PrivateMySQL, file_size: int) -> None:
         assert verdict.wrong_segments == [], way
 
 
-@pytest.mark.promise("on MySQL a commit that is held is neither lost nor seen early")
+@pytest.mark.promise("on MySQL, a commit that is held is neither lost nor applied early")
 def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(of_80: PrivateMySQL) -> None:
     _must_be_right(of_80, 4096)
 

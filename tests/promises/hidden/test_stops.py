@@ -41,7 +41,7 @@ def _read(follower: Follower, start: Position, stop: Place) -> SegmentReceipt:
     return read_segment(follower.segment(LogOffset(*stop)))
 
 
-@pytest.mark.promise("a segment of the log ends between two transactions, wherever that is")
+@pytest.mark.promise("a segment of the log ends only between two transactions")
 def test_a_segment_stops_between_any_two_groups_and_nowhere_else(server: PrivateServer) -> None:
     """Right after a checkpoint event, a rotation, the head of a file: nothing is skipped or read twice."""
     follower = Follower(server)

@@ -109,7 +109,7 @@ def must_skip_nothing_and_seal_nothing(server: PrivateServer) -> None:
         assert verdict.wrong_segments == []
 
 
-@pytest.mark.promise("a position that the server names wrongly is not believed")
+@pytest.mark.promise("a wrong binlog position from the server is detected")
 def test_a_torn_snapshot_skips_no_group_and_seals_nothing(large: PrivateServer) -> None:
     must_skip_nothing_and_seal_nothing(large)
 

@@ -25,7 +25,7 @@ def _last_line(life: Life, capsys: pytest.CaptureFixture[str]) -> str:
     return said if "is not copied" in said else ""
 
 
-@pytest.mark.promise("what holds a copy back is told, and it goes on later")
+@pytest.mark.promise("a copy that cannot advance says why, and resumes later")
 def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
     mysql_server: PrivateMySQL,
     live: MakeLife,

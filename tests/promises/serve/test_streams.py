@@ -127,7 +127,7 @@ def _rows(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]
     }
 
 
-@pytest.mark.promise("another server goes on where a client was")
+@pytest.mark.promise("a client resumes at another server")
 def test_sigterm_ends_streams_and_another_server_goes_on(
     tmp_path: Path, feed: Path, servers: Servers, schema: str
 ) -> None:

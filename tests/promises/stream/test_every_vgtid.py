@@ -136,7 +136,7 @@ def rows_of(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, An
 
 
 @pytest.mark.promise(
-    "every vgtid is one exact state of all shards, during the copy and after a client is killed, too"
+    "every vgtid is one exact state of all shards, also during the copy and after a client is killed"
 )
 def test_under_load_and_kills(servers: Servers, fresh_schema: Callable[..., str]) -> None:
     court = _killed(servers, fresh_schema(*servers.values()), kills=8, seed=11)

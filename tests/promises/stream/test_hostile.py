@@ -39,7 +39,7 @@ def has(key: int) -> Callable[[Event], bool]:
     return lambda event: isinstance(event, Row) and event.after is not None and event.after["id"] == key
 
 
-@pytest.mark.promise("a stream goes on after its server died")
+@pytest.mark.promise("a stream resumes after a shard's server dies")
 def test_a_server_that_dies_and_comes_back(server: PrivateServer) -> None:
     mirror = Mirror({T: ("id",)})
     with streamed(server) as stream:

@@ -19,7 +19,7 @@ from tests.world.engines import Here
 from tests.world.planted import without
 
 
-@pytest.mark.promise("verify --sample compares a part of all parts, chosen by a seed")
+@pytest.mark.promise("verify --sample compares a random part of the chunks, which a seed repeats")
 def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     in_small_chunks(steps)
     plain(steps, "numbers", without("id", *range(1, ROWS)))
@@ -41,7 +41,7 @@ def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixtur
     assert execute(["verify", str(steps.file), "--sample", "0"]) == ConfigError.exit_code
 
 
-@pytest.mark.promise("a verification that is interrupted goes on where it stood")
+@pytest.mark.promise("an interrupted verify resumes where it was")
 def test_one_that_is_interrupted_goes_on_where_it_stood(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

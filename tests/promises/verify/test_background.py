@@ -71,7 +71,7 @@ def _is_newer(steps: Steps, before: ComparisonStatus | None) -> bool:
     return told(steps).last != before
 
 
-@pytest.mark.promise("a run compares source and lake in the background, and tells of it")
+@pytest.mark.promise("a run verifies in the background and reports the result")
 def test_equal_and_told_everywhere(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     verified_by(steps)
     with running(steps):
@@ -112,7 +112,7 @@ def test_what_differs_is_told_and_left(steps: Steps, caplog: pytest.LogCaptureFi
     assert any("source and lake differed in" in message for message in loud)
 
 
-@pytest.mark.promise("what a run finds different in the background it mends")
+@pytest.mark.promise("a run repairs the differences that its background verify finds")
 def test_what_differs_is_mended(steps: Steps) -> None:
     for table in KEYS:
         damage(steps, table)

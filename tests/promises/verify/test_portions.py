@@ -102,7 +102,7 @@ def test_chunks_that_hold_a_row(steps: Steps) -> None:
         assert {chunk.shard for chunks in alone.differing for chunk in chunks} <= {"a"}, table
 
 
-@pytest.mark.promise("a portion of a table is compared and mended in its place")
+@pytest.mark.promise("a portion of a table is compared and repaired in place")
 def test_it_is_mended_in_its_place_while_readers_see_the_newest_epoch(
     steps: Steps, capsys: pytest.CaptureFixture[str]
 ) -> None:

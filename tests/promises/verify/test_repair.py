@@ -36,7 +36,7 @@ from tests.world.planted import with_copy, with_values, without
 from tests.world.settled import settled
 
 
-@pytest.mark.promise("verify finds damage of every kind in the lake, and --repair mends it")
+@pytest.mark.promise("verify finds every kind of damage in the lake, and --repair repairs it")
 def test_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     for table in KEYS:
         damage(steps, table)

@@ -63,7 +63,7 @@ def must_be_equal_since(steps: Steps, since: int) -> None:
     assert verdict.whole == ()
 
 
-@pytest.mark.promise("verify --since compares what changed since an epoch, and nothing else")
+@pytest.mark.promise("verify --since compares only what changed since an epoch")
 def test_damage_in_what_changed_is_found_and_mended_and_nothing_else_is_looked_at(
     steps: Steps, capsys: pytest.CaptureFixture[str]
 ) -> None:

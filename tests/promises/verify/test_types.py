@@ -19,7 +19,7 @@ VALUES = "'2001:db8::', '10.0.0.0', POINT(1, 2), REPEAT('é', 200), '中文', x'
 
 
 @pytest.mark.mariadb("UUID, INET4, INET6 and COMPRESSED columns")
-@pytest.mark.promise("types that the log shows as something else are carried")
+@pytest.mark.promise("types that the binlog shows as other types are carried")
 def test_types_that_only_the_catalog_knows(
     tmp_path: Path,
     shard: PrivateServer,
