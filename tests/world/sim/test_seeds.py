@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.suite.drawn import drawn
 from tests.world.sim.found_by import FOUND_BY
+from tests.world.sim.lots import lots
 from tests.world.sim.mistakes import MISTAKES
 from tests.world.sim.mistakes_of_settings import OF_PURGES, OF_TRUNCATES
 from tests.world.sim.simulation import SETTINGS, Setting, Simulation
 
 SEEDS = 500
-# So many seeds are turned in one test, of which the first lot is always the same one.
+# So many seeds are turned in one test.
 _LOT = 20
-# So many further lots are drawn from the commit: in `make test`, and in the slices.
-_DRAWN, _DRAWN_WIDE = 1, 8
-_SEEDS_MAX = 1_000_000
 # A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest, and
 # another whose floor was purged there. A floor that stood still behind an XA COMMIT and a rotation. Two starts of a
 # server a second apart, which the checker took for one. A position inside a group of a log that was reset.
@@ -38,19 +35,6 @@ ALL_MISTAKES = {
 }
 
 
-def _lots(purpose: str) -> list[Any]:
-    """The first seed of each lot: one that is always turned, and those that the commit draws."""
-    drawn_lots = [
-        1 + _LOT * drawn(f"{purpose} {number}", _SEEDS_MAX // _LOT) for number in range(_DRAWN + _DRAWN_WIDE)
-    ]
-    wide = drawn_lots[_DRAWN:]
-    return [
-        pytest.param(1, id="first"),
-        *(pytest.param(first, id=f"drawn {n}") for n, first in enumerate(drawn_lots[:_DRAWN], 1)),
-        *(pytest.param(first, id=f"more {n}", marks=pytest.mark.wide) for n, first in enumerate(wide, 1)),
-    ]
-
-
 def turned(seed: int, directory: Path, setting: Setting = USUAL) -> Simulation:
     """A simulation that was run; raises what went wrong, with the command that repeats it."""
     simulation = Simulation(seed, directory / str(seed), setting)
@@ -64,20 +48,20 @@ def turned(seed: int, directory: Path, setting: Setting = USUAL) -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("first", _lots("usual"))
+@pytest.mark.parametrize("first", lots("usual", _LOT))
 def test_every_epoch_is_exact_whatever_breaks(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path) for seed in range(first, first + _LOT)]
     assert sum(simulation.epochs for simulation in found) > 3 * _LOT
     assert sum(simulation.kills for simulation in found) > 5
 
 
-@pytest.mark.parametrize("first", _lots("truncated"))
+@pytest.mark.parametrize("first", lots("truncated", _LOT))
 def test_every_epoch_is_exact_while_tables_are_truncated(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path, TRUNCATED) for seed in range(first, first + _LOT)]
     assert sum(simulation.renewed for simulation in found) > 3
 
 
-@pytest.mark.parametrize("first", _lots("purged"))
+@pytest.mark.parametrize("first", lots("purged", _LOT))
 def test_every_epoch_is_exact_while_log_files_go(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path, PURGING) for seed in range(first, first + _LOT)]
     assert sum(simulation.epochs for simulation in found) > 3 * _LOT

@@ -5,7 +5,7 @@ with logs that go on. So they come two by two: most are done within a second. Wh
 next ones, up to a bound.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -65,7 +65,7 @@ class Turnstile:
                     self._line[who] = world.steady_seconds()
                     return False
             self._line.pop(who, None)
-            self._inside[who] = _Stay(world.steady_seconds())
+            self._let_in(who)
             self._condition.notify_all()
             return True
 
@@ -90,13 +90,25 @@ class Turnstile:
             self._line.pop(who, None)
             self._condition.notify_all()
 
+    def _let_in(self, who: Hashable) -> None:
+        """A slow client whose place another one takes stands in line again, however soon it takes its messages."""
+        now = world.steady_seconds()
+        if len(self._inside) >= self._most or _fresh(self._inside.values(), now) >= self._fresh:
+            self._inside = {one: stay for one, stay in self._inside.items() if not stay.slow(now)}
+        self._inside[who] = _Stay(now)
+
     def _may(self, who: Hashable) -> bool:
         now = world.steady_seconds()
         inside = [stay for stay in self._inside.values() if not stay.slow(now)]
-        fresh = sum(now - stay.entered < _FRESH_SECONDS for stay in inside)
+        fresh = _fresh(inside, now)
         line = list(self._line)
         ahead = sum(now - self._line[one] <= _PATIENCE_SECONDS for one in line[: line.index(who)])
         return len(inside) + ahead < self._most and fresh + ahead < self._fresh
+
+
+def _fresh(stays: Iterable[_Stay], now: float) -> int:
+    """How many of these have just begun."""
+    return sum(now - stay.entered < _FRESH_SECONDS for stay in stays)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,18 @@ def test_nobody_waits_for_a_client_that_takes_nothing(gate: Turnstile, passes: P
     assert gate.enter("d", 0)
 
 
+def test_a_slow_client_whose_place_is_taken_stands_in_line_again(gate: Turnstile, passes: Pass) -> None:
+    assert [gate.enter(who, 0) for who in "ab"] == [True, True]
+    passes(10)
+    gate.gives("a")
+    passes(2.1)
+    assert gate.enter("c", 0)
+    gate.given("a")
+    assert not gate.enter("a", 0), "b and c read now, and two may"
+    gate.leave("b")
+    assert gate.enter("a", 0)
+
+
 @pytest.mark.parametrize(("works", "holds_up"), [(1.5, True), (0.5, False)])
 def test_nobody_waits_for_a_client_that_takes_little_by_little(
     gate: Turnstile, passes: Pass, works: float, holds_up: bool

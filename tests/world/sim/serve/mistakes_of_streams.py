@@ -1,9 +1,9 @@
 """Mistakes to plant in what streams send, in what subscribers acknowledged, and in how shards are kept together."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -14,8 +14,8 @@ from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.events import Commit, VGtid
 from catchment.serve.stream.events_of import RowTeller
-from catchment.serve.stream.vgtid import given_before, written
-from catchment.source import stretch
+from catchment.serve.stream.vgtid import written
+from catchment.source import log, stretch
 from catchment.state import subscribers
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -132,23 +132,14 @@ def what_is_left_of_a_long_log_is_not_read(patch: pytest.MonkeyPatch) -> None:
         if told.shown:
             return told
         position = replace(told.state.position, at=work.stop, event=None)
-        return msgspec.structs.replace(told, shown=True) if False else _with(told, position)
+        return dataclasses.replace(told, shown=True, state=replace(told.state, position=position))
 
     patch.setattr(epochs, "advanced", at_the_tick)
-
-
-def _with(told: Any, position: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(told, shown=True, state=replace(told.state, position=position))
 
 
 @of_streams
 def the_head_of_a_file_has_the_birth_of_the_one_before(patch: pytest.MonkeyPatch) -> None:
     made: Any = stretch.stretch_of
-
-    class Reached:
-        """A decoder that has reached its stop, as far as that counts."""
 
     def beyond(decoder: Any, tally: Any, start: Any, read_bytes: int, *, over: bool) -> Any:
         found = made(decoder, tally, start, read_bytes, over=over)
@@ -159,12 +150,8 @@ def the_head_of_a_file_has_the_birth_of_the_one_before(patch: pytest.MonkeyPatch
             and at.file != decoder.files[-1].name
             and stretch._end(decoder.last_group) == stretch._end(tally.last)
         ):
-            import dataclasses
-
             return dataclasses.replace(found, at=at)
         return found
-
-    from catchment.source import log
 
     patch.setattr(log, "stretch_of", beyond)
 
@@ -313,6 +300,3 @@ def aligned_shards_are_told_one_after_another(patch: pytest.MonkeyPatch) -> None
 @of_streams
 def clocks_of_servers_are_taken_for_equal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(epochs, "clock_ahead", lambda endpoint: 0.0)
-
-
-__all__ = ["OF_STREAMS", "given_before"]

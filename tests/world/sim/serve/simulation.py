@@ -63,11 +63,15 @@ class Writers(Clients):
 
 @dataclass
 class ServeSimulation:
-    """A world made of a seed. `run` goes through trouble, and then lets all clients come to the ends of the logs."""
+    """A world made of a seed. `run` goes through trouble, and then lets all clients come to the ends of the logs.
+
+    `turns_around`: name of its theme, which the seed says otherwise. `exercise`: what was tried once trouble was over.
+    `broken`: log was taken away that clients may not have been told.
+    """
 
     seed: int
     directory: Path
-    theme: Theme | None = None
+    turns_around: str = ""
     shards: int = 2
     kills: int = 0
     stops: int = 0
@@ -79,8 +83,9 @@ class ServeSimulation:
     def __post_init__(self) -> None:
         self.world = SimWorld(self.seed)
         self.rng = rng = self.world.rng
-        of_seed = rng.choice(THEMES)
-        self.theme = theme = self.theme or of_seed
+        of_seed = rng.choice(list(THEMES))
+        self.turns_around = self.turns_around or of_seed
+        self.theme = theme = THEMES[self.turns_around]
         servers = {}
         for number in range(self.shards):
             server = Server(f"s{number}", 101 + number, rng, self.world.steady_seconds)
@@ -95,7 +100,9 @@ class ServeSimulation:
         if any(theme.lags):
             for server in self.servers.values():
                 server.ahead, server.lag = rng.uniform(-3.0, 3.0), rng.choice(theme.lags)
-        self.writers = Writers(self.world, self.network, self._needed, theme.writing, rng.choice((0.0, 4.0)))
+        self.writers = Writers(
+            self.world, self.network, self._needed, theme.writing, rng.choice(theme.truncates)
+        )
         self.lines = Lines(
             rng.choice(theme.copying),
             rng.choice(theme.catching_up),
@@ -113,7 +120,6 @@ class ServeSimulation:
         self._hung_at = 0.0
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
-        assert self.theme is not None
         keys = self.rng.sample(range(1, 60), self.rng.choice(self.theme.writing.rows))
         return {key: (key, self.rng.randrange(1000)) for key in keys}
 
@@ -147,7 +153,8 @@ class ServeSimulation:
     def __str__(self) -> str:
         told = sum(client.streams for client in self.clients)
         return (
-            f"seed {self.seed}: {self.judge.vgtids} vgtids in {told} streams of {len(self.clients)} clients, "
+            f"seed {self.seed} ({self.turns_around}): {self.judge.vgtids} vgtids in {told} streams of "
+            f"{len(self.clients)} clients, "
             f"{sum(client.gaps for client in self.clients)} gaps, {self.watch.waited} waits in line, "
             f"{sum(name.resumed for name in self.names)} subscribers resumed, {self.kills} killed, "
             f"{self.skew.told} judged for skew, {self.exercise}, {self.world.steps} steps, "
@@ -166,7 +173,6 @@ class ServeSimulation:
     @contextmanager
     def _surroundings(self) -> Iterator[None]:
         """What is not behind a port yet: logs, small sizes, and a state store in memory."""
-        assert self.theme is not None
         rng = self.rng
         logging.disable(logging.CRITICAL)
         with pytest.MonkeyPatch.context() as patch:
@@ -197,7 +203,6 @@ class ServeSimulation:
 
     def _operate(self) -> None:
         """Start servers and clients again whenever they have died, until trouble is over and all have caught up."""
-        assert self.theme is not None
         calm_at = self.world.now + self.rng.choice(self.theme.writing.trouble)
         if self.theme.breaks:
             self.world.spawn(self.outside, "break off", partial(self._break_off, calm_at))
@@ -222,15 +227,22 @@ class ServeSimulation:
         self._end()
 
     def _break_off(self, until: float) -> None:
-        """Take log away at some moment."""
-        assert self.theme is not None
-        self.world.sleep(self.rng.random() * (until - self.world.now))
-        server = self.rng.choice(list(self.servers.values()))
-        self.broken = True
-        if self.rng.choice(self.theme.breaks) == "purge":
-            server.purge(server.files[-1].number)
-        else:
-            server.reset(ends_sessions=self.rng.random() < 0.5)
+        """Take something away at some moments."""
+        rng = self.rng
+        for _ in range(rng.randrange(1, len(self.theme.breaks) + 1)):
+            self.world.sleep(rng.random() * max(0.0, until - self.world.now) / 2)
+            port, server = rng.choice(list(self.network.by_port.items()))
+            what = rng.choice(self.theme.breaks)
+            if not self.dangerous:
+                return
+            if what == "away":
+                self.network.cut_until[port] = self.world.now + rng.choice((0.3, 1.0, 3.0))
+                continue
+            self.broken = True
+            if what == "purge":
+                server.purge(server.files[-1].number)
+            else:
+                server.reset(ends_sessions=rng.random() < 0.5)
 
     def _tend(self) -> None:
         self._must_be_right()

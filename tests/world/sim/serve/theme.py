@@ -46,7 +46,8 @@ class Theme:
     `copying`, `catching_up`, `fresh`: how many clients may read by themselves. `buffers`, `unacknowledged`: bytes.
     `turns`: bytes of a shard's log in one turn; `messages`: of a message. `chunks`: rows of one. `kills`: how likely a
     server dies at a step, and `deaths`: a client. `exercises`: what is tried once trouble is over. `lags`: seconds by
-    which a shard's log is behind its primary. `breaks`: what takes log away that a client may not have been told.
+    which a shard's log is behind its primary. `truncates`: weight of TRUNCATE. `breaks`: one after the other, what
+    takes log away that a client may not have been told, or a shard for some seconds.
     """
 
     clients: tuple[Habits, ...]
@@ -66,18 +67,38 @@ class Theme:
     deaths: tuple[float, ...] = (0.0, 0.003, 0.02)
     exercises: tuple[str, ...] = ("steady",)
     lags: tuple[float, ...] = (0.0,)
+    truncates: tuple[float, ...] = (0.0, 4.0)
     breaks: tuple[str, ...] = ()
     writing: Writing = _WRITING
 
 
-_SHARED = Theme(
+SHARED = Theme(
     (EAGER, EAGER, LEAVING, VANISHING, NOW, NOW_LEAVING, SLOW, GAPPED, ENDED, NARROW, CHOOSY),
     exercises=("steady", "quiet", "absence"),
 )
-_SLOW = Theme(
-    (EAGER, SLOW, GAPPED, GAPPED, ENDED, DEAD), buffers=(300, 800), kills=(0.0,), deaths=(0.0, 0.003)
+# Slow clients are overtaken soon, and there is always one.
+SLOWLY = Theme(
+    (SLOW, EAGER, GAPPED, GAPPED, ENDED, DEAD), buffers=(300, 800), kills=(0.0,), deaths=(0.0, 0.003)
 )
-_LINE = Theme(
+# Tables begin again while clients are slow or away, and their copies take several turns.
+ALTERED = Theme(
+    (EAGER, EAGER, LEAVING, SLOW, SLOW, CHOOSY),
+    buffers=(300, 800),
+    chunks=(3,),
+    turns=(4 << 20,),
+    kills=(0.0,),
+    truncates=(20.0,),
+    writing=replace(_WRITING, rows=(30,)),
+)
+# Shards are away again and again, while clients come to the reader that they share.
+AWAY = Theme(
+    (EAGER, LEAVING, LEAVING, NOW_LEAVING, SLOW),
+    buffers=(300, 64 << 20),
+    kills=(0.0,),
+    breaks=("away",) * 6,
+    exercises=("absence", "steady"),
+)
+LINE = Theme(
     (EAGER, LEAVING, LEAVING, VANISHING, SLOW, DEAD, NARROW, NOW),
     crowd=(5, 6),
     hosts=(1,),
@@ -87,19 +108,20 @@ _LINE = Theme(
     most=(4, 5, 100),
     kills=(0.0,),
 )
-_QUEUE = replace(
-    _LINE,
+# Copies take long, and some do not wait for their turn.
+QUEUE = replace(
+    LINE,
     clients=(EAGER, IMPATIENT, IMPATIENT, LEAVING),
     crowd=(5,),
     most=(5, 100),
     writing=replace(_WRITING, rows=(20,), xa=(0,), select_seconds=(0.8,), trouble=(16.0,)),
     chunks=(3,),
 )
-_SUBSCRIBERS = Theme(
+SUBSCRIBERS = Theme(
     (SUBSCRIBER, SUBSCRIBER, RIVAL, ANOTHER, EAGER), hosts=(2,), unacknowledged=(1, 600, 64 << 20)
 )
-_NOW = Theme((NOW, NOW, NOW_LEAVING, NOW_LEAVING, EAGER, QUIET), exercises=("quiet", "steady"))
-_SKEW = Theme(
+FROM_NOW = Theme((NOW, NOW, NOW_LEAVING, NOW_LEAVING, EAGER, QUIET), exercises=("quiet", "steady"))
+SKEW = Theme(
     (ALIGNED, ALIGNED, EAGER),
     crowd=(2, 3),
     hosts=(1,),
@@ -107,9 +129,20 @@ _SKEW = Theme(
     exercises=("backlog", "absence", "steady"),
     lags=(0.0, 6.0),
 )
-_LOST = Theme(
+LOST = Theme(
     (EAGER, LEAVING, SLOW, NOW_LEAVING, NARROW),
     breaks=("purge", "reset", "reset"),
     writing=replace(_WRITING, rotations=(4, 20)),
 )
-THEMES = (_SHARED, _SHARED, _SLOW, _LINE, _QUEUE, _SUBSCRIBERS, _NOW, _SKEW, _LOST)
+THEMES = {
+    "shared": SHARED,
+    "slowly": SLOWLY,
+    "altered": ALTERED,
+    "away": AWAY,
+    "line": LINE,
+    "queue": QUEUE,
+    "subscribers": SUBSCRIBERS,
+    "from_now": FROM_NOW,
+    "skew": SKEW,
+    "lost": LOST,
+}
