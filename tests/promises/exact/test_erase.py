@@ -209,6 +209,32 @@ def must_tell_no_change(newest: DeltaTable, before: int) -> None:
     assert pa.table(found.read_all()).num_rows == 0
 
 
+@pytest.mark.parametrize("settles", [False, True])
+def test_rows_leave_the_files_of_an_earlier_copy(steps: Steps, settles: bool) -> None:
+    """A table is copied again, before or after the rows of its first copy were settled."""
+    make(steps, "plain")
+    make(steps, "other")
+    for shard in "ab":
+        steps.sql(
+            shard,
+            f"INSERT INTO plain SELECT seq, IF(seq = 7, '{WORD}', seq) FROM seq_1_to_20",
+            "INSERT INTO other VALUES (1, 'x')",
+        )
+    steps.run()
+    if settles:
+        settled(steps.feed)
+    steps.everywhere("ALTER TABLE plain ORDER BY id", "DELETE FROM plain WHERE id = 7")
+    steps.renew("UPDATE other SET v = CONCAT(v, 'x')")
+    settle(steps)
+    erased = erase(steps, "plain", 7)
+    assert (erased.found, erased.newer) == (1, 0)
+    assert with_key(steps, "plain", id=7) == []
+    assert erase(steps, "plain", 7).found == 0, "it can be said again"
+    assert with_words(steps) == []
+    assert must_refuse_or_lack(steps, ("plain",))[0]
+    must_go_on(steps, "plain")
+
+
 def test_a_key_that_the_source_has_is_refused(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     live_and_die(steps, *OF_MODES)
     steps.sql("b", *(f"INSERT INTO {table} VALUES (7, 'back')" for table in OF_MODES))

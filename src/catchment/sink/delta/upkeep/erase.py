@@ -8,7 +8,8 @@ join gives up where one of its files is gone.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -79,9 +80,12 @@ class _Erasing:
         self._order, self._erasure, self._epoch = order, erasure, row.commit.epoch
         self._shape, root = row.manifest.shape(erasure.table), location(order.root)
         self._plain = DeltaLog(table_dir(root, erasure.table))
-        # Those of earlier copies of the table, too.
-        tails = (DeltaLog(directory) for directory in tails_of(root, erasure.table).values())
-        self._tails = [log for log in tails if log.newest() is not None]
+        tails = {number: DeltaLog(at) for number, at in tails_of(root, erasure.table).items()}
+        self._tails = [
+            _TailOf(log, earlier=number < self._shape.generation)
+            for number, log in tails.items()
+            if log.newest() is not None
+        ]
         self._searched = Searched(Sought(erasure, self._shape))
         self._rewriting = Rewriting(self._plain.directory, self._shape)
         self._fault = from_environment()
@@ -94,12 +98,14 @@ class _Erasing:
         """Erase what is found now; whether there was anything to do. Of files that are listed before the commit, those
         that it does not name are never committed later."""
         plain = self._holding(data_files(self._plain.directory))
-        tails = [self._holding(data_files(log.directory)) for log in self._tails]
+        tails = [self._holding(data_files(tail.log.directory)) for tail in self._tails]
         committed = self._commit(plain, first=first)
         if committed is None:
             return False
         self._fault(Fault.DURING_ERASE)
-        cleared = self._clear(self._plain, plain) + sum(map(self._clear, self._tails, tails))
+        cleared = self._clear(self._plain.directory, plain, _newest(self._plain).files)
+        for tail, found in zip(self._tails, tails, strict=True):
+            cleared += self._clear(tail.log.directory, found, tail.unsettled())
         self._fault(Fault.DURING_ERASE)
         deleted = self._delete_of_plain(plain) + sum(map(self._delete_of_tail, self._tails, tails))
         return bool(committed or cleared or deleted)
@@ -200,10 +206,10 @@ class _Erasing:
             if (not keeps if self._name(path) in named else _epoch_of(path) <= self._epoch)
         ]
 
-    def _clear(self, log: DeltaLog, listed: Found) -> int:
-        """Take the bounds of files that have the rows out of a log, and those of files that are gone."""
-        on, directory = _newest(log), log.directory
-        held = {name_within(directory, path) for path in listed} - on.files.keys()
+    def _clear(self, directory: Location, listed: Found, stay: Collection[str]) -> int:
+        """Take the bounds of files that have the rows, but for those that stay, out of a log, and those of files that
+        are gone."""
+        held = {name_within(directory, path) for path in listed}.difference(stay)
         return without_bounds(directory, lambda name: name in held or not exists(directory / name))
 
     def _delete_of_plain(self, listed: Found) -> int:
@@ -220,11 +226,11 @@ class _Erasing:
         self._newer = sum(len(listed[path]) for path in left if path not in kept)
         return len(gone)
 
-    def _delete_of_tail(self, log: DeltaLog, listed: Found) -> int:
+    def _delete_of_tail(self, tail: "_TailOf", listed: Found) -> int:
         """Files of epochs that came since may be committed still, or wait to be settled: they stay."""
-        directory, on = log.directory, _newest(log)
+        directory, unsettled = tail.log.directory, tail.unsettled()
         names = {path: name_within(directory, path) for path in listed}
-        newer = [path for path in listed if names[path] in on.files or _epoch_of(path) > self._epoch]
+        newer = [path for path in listed if names[path] in unsettled or _epoch_of(path) > self._epoch]
         kept = ever_named(directory) if self._erasure.keeps_versions else set()
         done = [path for path in listed if path not in newer]
         gone = [path for path in done if names[path] not in kept]
@@ -239,6 +245,18 @@ class _Erasing:
             delete(path)
             self._deleted += 1
             self._fault(Fault.DURING_ERASE)
+
+
+@dataclass(frozen=True)
+class _TailOf:
+    """The tail of one copy of the table; `earlier` than the copy that readers of the newest epoch see."""
+
+    log: DeltaLog
+    earlier: bool
+
+    def unsettled(self) -> Collection[str]:
+        """The files that wait to be settled. Those of an earlier copy never are: the plain table is a later one."""
+        return () if self.earlier else _newest(self.log).files.keys()
 
 
 def _newest(log: DeltaLog) -> Snapshot:
