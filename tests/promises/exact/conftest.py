@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from tests.world.servers.chosen import chosen_server
 
@@ -20,4 +21,16 @@ def servers() -> Iterator[Servers]:
         chosen_server(server_id=111, password=password, settings=small) as first,
         chosen_server(server_id=112, password=password, settings=small) as second,
     ):
+        yield {"-80": first, "80-": second}
+
+
+@pytest.fixture(scope="session")
+def logging_text() -> Iterator[Servers]:
+    """Two shards whose logs hold statements as text, so that no oracle can read them."""
+    with (
+        chosen_server(server_id=131, password="t") as first,
+        chosen_server(server_id=132, password="t") as second,
+    ):
+        for server in (first, second):
+            server.sql(f"GRANT SHOW VIEW, TRIGGER ON *.* TO {FEED_USER}@'%'")
         yield {"-80": first, "80-": second}

@@ -1,4 +1,4 @@
-"""Every committed epoch is exact while columns come, go, get wider and other names, and tables are truncated."""
+"""Every committed epoch is exact while DDL, both followed and not, meets random transactions."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -67,5 +67,31 @@ def test_every_epoch_is_exact_while_tables_are_altered(
     assert verdict.epochs >= share * 40
     assert verdict.stale == 0
     assert verdict.copying > 3
+    assert verdict.plain > 10
+    assert verdict.told > 10
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_every_epoch_is_exact_while_tables_are_copied_again(
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, share: float
+) -> None:
+    schema = fresh_schema(*servers.values())
+    trial = Trial(servers, schema, tmp_path, seed=41, chunk_rows=40, engine="local")
+    wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL CHECK (status < 60000)"
+    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 10000000)"
+    alters = [
+        Alter(4, "-80", "ALTER TABLE items ORDER BY quantity"),
+        Alter(8, "80-", wider),
+        Alter(9, "-80", wider),
+        Alter(14, "80-", "ALTER TABLE people COLLATE utf8mb4_bin"),
+        Alter(18, "-80", longer),
+        Alter(22, "80-", longer),
+        Alter(26, "-80", "ALTER TABLE orders ORDER BY status"),
+    ]
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
+    verdict.must_be_clean(trial.seed)
+    assert verdict.epochs >= share * 40
+    assert verdict.stale > 10
+    assert verdict.renewed >= 3
     assert verdict.plain > 10
     assert verdict.told > 10

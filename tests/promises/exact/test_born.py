@@ -1,16 +1,15 @@
 """Tables that are made while a feed runs are followed from their first row on, and no row of them is copied."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from catchment.demo.accounts import FEED_USER
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.manifests import born_on, carried, manifests, must_be_equal, newest
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.checkpoints import ended_by_checkpoint
-from tests.world.servers.chosen import MYSQL, chosen_kind, chosen_server
+from tests.world.servers.chosen import MYSQL, chosen_kind
 
 KEY = ("id", "n")
 NEW = "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)"
@@ -137,22 +136,10 @@ def test_tables_are_followed_from_their_first_row(
     assert born_on(manifests(steps), "far") == {"80-"}
 
 
-@pytest.fixture(scope="module")
-def apart() -> Iterator[Servers]:
-    """Servers whose logs no oracle reads: they hold statements as text."""
-    with (
-        chosen_server(server_id=131, password="t") as first,
-        chosen_server(server_id=132, password="t") as second,
-    ):
-        for server in (first, second):
-            server.sql(f"GRANT SHOW VIEW, TRIGGER ON *.* TO {FEED_USER}@'%'")
-        yield {"-80": first, "80-": second}
-
-
 def test_what_the_log_does_not_tell_is_copied(
-    apart: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    logging_text: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = begun(apart, fresh_schema(*apart.values()), tmp_path, monkeypatch)
+    steps = begun(logging_text, fresh_schema(*logging_text.values()), tmp_path, monkeypatch)
     ways = known(UNTOLD)
     for made in ways.values():
         steps.everywhere(*made)

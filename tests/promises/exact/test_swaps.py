@@ -33,7 +33,6 @@ from tests.promises.exact.migrations import (
     shadows,
 )
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.test_born import apart  # noqa: F401 (a fixture)
 from tests.world.settled import settled
 
 BEHIND = "UPDATE {t} SET m = 'new2' WHERE id > 6"
@@ -153,13 +152,13 @@ def files_beside(steps: Steps, name: str) -> list[Path]:
 
 
 def test_what_a_session_does_to_a_shadow_alone_ends_no_run(
-    apart: Servers,  # noqa: F811
+    logging_text: Servers,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sessions = {"as_text": "binlog_format = STATEMENT", "lacking": "binlog_row_image = MINIMAL"}
-    steps = begun(tmp_path, apart, fresh_schema(*apart.values()), monkeypatch, *sessions)
+    steps = begun(tmp_path, logging_text, fresh_schema(*logging_text.values()), monkeypatch, *sessions)
     begin = newest(steps).epoch
     made, both = "CREATE TABLE {g} (id INT PRIMARY KEY, n INT, m INT)", ("-80", "80-")
     stages = [[sql for name in sessions for sql in of(name, [part])] for part in (made, FIRST_CHUNK)]
