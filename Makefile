@@ -65,8 +65,8 @@ model: ## Check the protocol of plan, manifest, commit and fence in all its stat
 	@dev/system-packages "$(PYTHON)" spin
 	@dev/model
 
-mistakes: setup ## Plant mistakes in the product's rules; the simulator must find each (some minutes)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -rP tests/world/sim -k planted
+mistakes: setup ## Plant mistakes in the product's rules, one at a time; a test or the simulator must find each (long)
+	@$(PYTEST) -n 2 --dist worksteal -rP --tier wide tests/world/sim tests/mistakes -k "planted or is_found"
 
 wheel: setup ## The wheel of this machine and Python, in dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tests.tidy.named_files import pages
-from tests.tidy.sleeps import ENFORCED, offenders
 from tests.tidy.sources import CODE, ROOT, Source, sources
 
 FILE_LINES = 400
@@ -78,8 +77,6 @@ def report() -> Iterator[str]:
     yield from _section(f"files of more than {FILE_LINES} lines", list(long_files(files)))
     yield from _section(f"functions of more than {FUNCTION_LINES} lines", list(long_functions(files)))
     yield from _section(f"functions with more than {PARAMETERS} parameters", list(many_parameters(files)))
-    if not ENFORCED:
-        yield from _section("sleeps in tests (tests/tidy/sleeps.py)", offenders())
     yield from _section("words that are not idiomatic", list(words(texts)), len(WORDS))
 
 

@@ -111,6 +111,12 @@ class CutMissed(SourceError):
     retry = Retry.SAME
 
 
+class NothingVisible(SourceError):
+    """No position of a shard's log can be proven visible yet: its commits hang, or nothing is written to it."""
+
+    retry = Retry.SAME
+
+
 class TooManyImages(SourceError):
     """The changes behind a group of chunks are more than may be held in memory; smaller chunks may have fewer."""
 

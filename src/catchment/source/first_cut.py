@@ -14,7 +14,7 @@ from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta
 from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConfigError, CutMissed, SourceError
+from catchment.model.errors import ConfigError, CutMissed, NothingVisible
 from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
@@ -167,7 +167,7 @@ def origin_of(endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: C
 
 
 def first_position(session: Session) -> Position:
-    """A verified position at which a shard can begin: it is proven sealed. Raises SourceError where none can be."""
+    """A verified position at which a shard can begin: it is proven sealed. Raises NothingVisible where none can be."""
     endpoint, server = session.endpoint, session.server
     resets = ask_resets(session)
     sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
@@ -241,7 +241,7 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
             if position is not None:
                 return position
             world.sleep(0.05)
-    raise SourceError(
+    raise NothingVisible(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)? If the server is at rest, commit any transaction there, then start again"
     )

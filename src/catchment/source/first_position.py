@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from catchment import world
 from catchment.epoch.xa import prepared_after
-from catchment.model.errors import CutMissed, SourceError, Unsupported
+from catchment.model.errors import CutMissed, NothingVisible, Unsupported
 from catchment.model.position import (
     DUMP_OFFSET_MAX,
     LogOffset,
@@ -33,7 +33,7 @@ _FILE_START = 4
 def mysql_position(endpoint: Endpoint, server: Server) -> Position:
     """A position of MySQL that is proven sealed, reached from the start of its file.
 
-    XA RECOVER is empty before and after, as on MariaDB. Raises SourceError without GTIDs, or when commits hang.
+    XA RECOVER is empty before and after, as on MariaDB. Raises NothingVisible when commits hang, and CutMissed.
     """
     with snapshot_session(endpoint, server) as session:
         end: LogOffset | None = None
@@ -49,7 +49,7 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
             elif pending.over(now):
                 return _at(endpoint, server, end)
             world.sleep(_PAUSE_SECONDS)
-    raise SourceError(
+    raise NothingVisible(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"
     )

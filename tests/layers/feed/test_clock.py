@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -22,7 +23,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.source.offsets import snapshot_offset
 from catchment.source.session import Session, connect
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 NEVER = 1 << 63  # a number that no tick reaches
 
@@ -52,8 +53,9 @@ def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
             clock.after(NEVER, PATIENCE_SECONDS)
 
 
-def test_ticks_are_taken_for_who_asks(shard: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick that was asked for began after the question; with no question the clock ticks once a second."""
+def test_while_nobody_asks_a_tick_is_taken_once_a_second(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began: list[float] = []
     real = ShardReader.read
 
@@ -63,19 +65,10 @@ def test_ticks_are_taken_for_who_asks(shard: PrivateServer, monkeypatch: pytest.
 
     monkeypatch.setattr(ShardReader, "read", read)
     with ticking(shard) as clock:
-        last = clock.after(0, PATIENCE_SECONDS)
-        for _ in range(20):
-            time.sleep(0.02)
-            asked = time.monotonic()
-            tick = clock.after(last.number if last else 0, PATIENCE_SECONDS)
-            assert tick is not None
-            assert last is None or tick.number > last.number
-            assert began[-1] > asked - 0.01, "the tick is older than the pace"
-            last = tick
-        began.clear()
-        asked = time.monotonic()
-        time.sleep(3)
-    assert len(began) <= time.monotonic() - asked + 1
+        assert clock.after(0, PATIENCE_SECONDS) is not None
+        asked = len(began)
+        until("three more ticks", lambda: len(began) >= asked + 3)
+    assert min(after - before for before, after in pairwise(began[asked:])) > 0.9
 
 
 def test_who_asks_right_behind_a_tick_waits_for_the_pace_alone(
@@ -141,9 +134,11 @@ def test_no_tick_is_taken_where_no_dump_can_start(
 ) -> None:
     """MySQL tells the end of a transaction of more than 4 GiB until it begins the next file."""
     real = ShardReader.read
+    taken_beyond: list[int] = []
 
     def beyond(reader: ShardReader) -> tuple[LogOffset, int]:
         offset, taken = real(reader)
+        taken_beyond.append(taken)
         return LogOffset(offset.file, offset.offset + 2**32), taken
 
     with ticking(shard) as clock:
@@ -151,10 +146,12 @@ def test_no_tick_is_taken_where_no_dump_can_start(
         assert before is not None
         with monkeypatch.context() as large:
             large.setattr(ShardReader, "read", beyond)
-            time.sleep(0.1)
+            until("it is read", lambda: clock.after(NEVER, 0.01) or len(taken_beyond) > 1)
             last = clock.after(0, PATIENCE_SECONDS)
             assert last is not None
-            assert clock.after(last.number, 0.3) is None
+            seen = len(taken_beyond)
+            until("it is read again", lambda: clock.after(last.number, 0.01) or len(taken_beyond) > seen + 2)
+            assert clock.after(last.number, 0.0) is None
         after = clock.after(last.number, PATIENCE_SECONDS)
         assert after is not None
         assert after.offsets == before.offsets
@@ -173,13 +170,16 @@ def test_a_shard_that_was_silent_for_long_is_read_again(
             away.setattr(ShardReader, "read", lost)
             with pytest.raises(ConnectionLost):
                 clock.after(NEVER, PATIENCE_SECONDS)
-        for _ in range(1000):
-            try:
-                assert clock.after(NEVER, 0.01) is None
-                break
-            except ConnectionLost:
-                time.sleep(0.01)
+        until("it is read again", lambda: _answers(clock))
         assert clock.after(0, PATIENCE_SECONDS) is not None
+
+
+def _answers(clock: Clock) -> bool:
+    try:
+        assert clock.after(NEVER, 0.01) is None
+    except ConnectionLost:
+        return False
+    return True
 
 
 class Sessions:

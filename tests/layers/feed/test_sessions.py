@@ -17,7 +17,7 @@ from catchment.state.sessions import Claims, claims_beside
 from catchment.state.store import Store
 from catchment.watch.report import Observer
 from tests.layers.config.test_file import feed_of
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.worlds import SetClocks, put
 
 CEILING = 7
@@ -80,10 +80,7 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 def wait(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until("what the test waits for", holds)
 
 
 def test_whoever_waits_holds_nothing_on_any_server(run: Callable[..., Run]) -> None:

@@ -17,17 +17,14 @@ from catchment.model.errors import SourceError
 from catchment.model.throttle import Breach, Check
 from catchment.source.load import LoadSessions
 from catchment.watch.throttles import Throttles
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 Ask = Callable[[], Breach | None]
 FULL = Breach(Check.QUERY, "is 7, and is to be at most 5", 7, 5)
 
 
 def wait(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until("what the test waits for", holds)
 
 
 class Asked:
@@ -142,7 +139,7 @@ def test_nobody_is_asked_where_nothing_is_to_be_copied(asked: Asked, monkeypatch
     wait(lambda: not threads())
     made = len(asked.times)
     asked.shut()
-    time.sleep(0.3)
+    assert not threads()
     assert len(asked.times) == made
     wait(lambda: asked.shut("a") == frozenset() and len(asked.times) > made)
 

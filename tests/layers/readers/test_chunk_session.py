@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from catchment.source.offsets import log_files
 from catchment.source.select import select_chunk
 from catchment.source.session import Session, connect
 from tests.promises.exact.feedrun import make_feed
+from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
 
 ROWS = 20_000  # more than the socket holds: the rest of an abandoned result comes later
@@ -146,11 +146,13 @@ def test_a_floor_whose_file_was_purged_moves_on(fresh_schema: Callable[..., str]
         own.sql("FLUSH BINARY LOGS", f"INSERT INTO {schema}.t VALUES (4)")
         with connect(endpoints["-80"], state.position.server) as session:
             newest, size = list(log_files(session).items())[-1]
-            until = time.monotonic() + 30
-            # A file is kept as long as a recovery needs it, up to a second after a rotation.
-            while len(log_files(session)) > 1 and time.monotonic() < until:
+
+            def purged() -> bool:
+                """A file is kept as long as a recovery needs it, up to a second after a rotation."""
                 own.sql(f"PURGE BINARY LOGS TO '{newest}'")
-                time.sleep(0.1)
+                return len(log_files(session)) == 1
+
+            until("the older files are gone", purged)
         target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
         cut = LogOffset(newest, size)

@@ -229,6 +229,7 @@ def test_the_log_is_thinned_out(run: LongRun, monkeypatch: pytest.MonkeyPatch) -
     old = DeltaLog(table_dir(run.root, ORDERS.table))
     run.epoch(*TABLES)
     run.keep_up()
+    run.clock.seconds += 14 * HOUR
     for number in range(14):
         run.clock.seconds += 1800
         run.epoch(*TABLES)
@@ -250,9 +251,13 @@ def test_the_log_is_thinned_out(run: LongRun, monkeypatch: pytest.MonkeyPatch) -
         if (one := retained(log, epoch_app(FEED, ORDERS.table), e)) is not None
     }
     floor = max(version for version in log.checkpoints() if version not in kept)
+    assert min(kept) < floor
     assert set(entries) <= kept | set(range(floor, newest.version + 1))
     assert len(entries) < newest.version
     assert not any(row["remove"] for row in rows_of_checkpoint(log, max(log.checkpoints())))
+    with DeltaScan() as judge:
+        for epoch in run.kept():
+            must_be_exact(run, judge, epoch)
     # A checkpoint by others, of a kept version, is not the newest one.
     DeltaTable(log.directory, version=min(kept)).create_checkpoint()
     assert DeltaLog(log.directory).newest() == newest

@@ -17,7 +17,7 @@ from catchment.state.database import lease_table
 from catchment.state.lease import Owner, hold, holder
 from catchment.state.store import Store
 from tests.world import records
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 _RUNNER = """
 import sys, time
@@ -204,9 +204,6 @@ def test_losing_the_lease_is_noticed_without_asking(store: Store, monkeypatch: p
     with hold(store) as lease:
         with store.database.transaction() as connection:
             connection.execute(lease_table.update().values(fence=99))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not lease.lost and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert lease.lost
+        until("the lease is lost", lambda: lease.lost)
         with pytest.raises(LeaseLost):
             lease.check()

@@ -23,6 +23,7 @@ from catchment.state.lease import hold
 from catchment.state.store import Store
 from catchment.watch.report import Observer
 from tests.promises.exact.steps import Steps, run_here
+from tests.world.patience import until
 from tests.world.prepared import prepare, roll_back_prepared
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
@@ -265,8 +266,7 @@ def test_a_promoted_replica_with_a_log_of_its_own_is_refused(steps: Steps) -> No
     newest = EpochsTable(steps.file.parent / "lake", "exact").newest()
     assert newest is not None
     born = newest.manifest.cut.positions["a"].born
-    while time.time() < born + 1:  # a log tells its birth in whole seconds
-        time.sleep(0.05)
+    until("the next second", lambda: time.time() >= born + 1)  # a log tells its birth in whole seconds
     with PrivateServer(server_id=200, password="p", settings={"log_slave_updates": "ON"}) as replica:
         replica.sql(
             f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'p', MASTER_USE_GTID = slave_pos", "START SLAVE"

@@ -1,7 +1,6 @@
 """A table of PostgreSQL that the example keeps: equal to the source at every version, whatever is killed."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,9 +16,10 @@ from tests.conftest import Shards, had
 from tests.promises.elsewhere.job import Job, running
 from tests.promises.elsewhere.verdict import Court, Look
 from tests.world.judge import source_rows
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.servers.postgres import USER, PrivatePostgres
 from tests.world.workload import create_random_tables, random_writers
+from tests.world.written_on import written_on
 
 NAMES = ("-80", "80-")
 ROWS = 600
@@ -77,11 +77,12 @@ def feed_of(directory: Path, shards: Shards) -> Path:
 
 def awaited(holds: Callable[[], bool], job: Job) -> None:
     """Wait until something holds, while the job runs."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
+
+    def runs_and_holds() -> bool:
         job.must_run()
-        assert time.monotonic() < deadline, job.words()
-        time.sleep(0.05)
+        return holds()
+
+    until("what the test waits for", runs_and_holds, seen=job.words)
 
 
 def next_version(postgres: PrivatePostgres, job: Job) -> None:
@@ -129,7 +130,7 @@ def test_equal_at_every_version_under_writes_and_kills(
             looks.append(look(postgres))
 
     with random_writers(shards, schema, seed=31, rate=8.0, keys=2 * ROWS) as writers:
-        time.sleep(1)  # the first cut lies behind where the oracles stand
+        written_on(shards)  # the first cut lies after the places where the oracles began
         with start() as job:
             follow(job, 3)
         looks.append(look(postgres))

@@ -1,7 +1,6 @@
 """A feed that runs in a thread, and is asked for its status meanwhile; one of its shards can be taken away."""
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import TypeVar
@@ -14,7 +13,7 @@ from catchment.state.notes import Trouble
 from catchment.state.store import Store
 from catchment.watch.report import Observer
 from catchment.watch.status import Status, read_status
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 T = TypeVar("T")
 
@@ -44,13 +43,16 @@ class Night:
 
     def awaited(self, what: str, ask: Callable[[], T], holds: Callable[[T], bool]) -> T:
         """Ask until it holds; raises what ended the feed."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds(answer := ask()):
-            if self.error is not None:
+        answers: list[T] = []
+
+        def comes() -> bool:
+            answers[:] = [ask()]
+            if not holds(answers[0]) and self.error is not None:
                 raise self.error
-            assert time.monotonic() < deadline, f"still not: {what}; {answer}"
-            time.sleep(0.1)
-        return answer
+            return holds(answers[0])
+
+        until(what, comes, seen=lambda: answers, every=0.1)
+        return answers[0]
 
     def begun(self) -> "Night":
         """Wait until the loop has copied the table."""

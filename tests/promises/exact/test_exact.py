@@ -6,20 +6,17 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.trial import Alter, Trial
 
 Fresh = Callable[..., str]
 
-ADD = "ALTER TABLE orders ADD COLUMN extra {}"
-DROP = "ALTER TABLE orders DROP COLUMN extra"
+ADD = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20)"
 
 
 def added(first: int, second: int) -> list[Alter]:
     """A column that the shards get at different epochs, during the copy."""
-    statement = ADD.format("VARCHAR(20)")
-    return [Alter(first, "-80", statement), Alter(second, "80-", statement)]
+    return [Alter(first, "-80", ADD), Alter(second, "80-", ADD)]
 
 
 def small_trial(servers: Servers, schema: str, directory: Path) -> Trial:
@@ -39,28 +36,6 @@ def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
     assert verdict.rests >= 2
     assert verdict.readings >= 6
     assert verdict.plain >= 2
-
-
-def test_columns_that_come_go_and_come_back_leave_every_epoch_exact(
-    servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
-) -> None:
-    schema = fresh_schema(*servers.values())
-    trial = Trial(servers, schema, tmp_path, seed=23, chunk_rows=5, loaded_rows=40)
-    trial.fill("orders", "extra")
-    again = ADD.format("BIGINT AFTER amount")
-    gone = [Alter(7, "80-", DROP), Alter(9, "-80", DROP)]
-    back = [Alter(11, "-80", again), Alter(13, "80-", again)]
-    verdict = trial.run(epochs=18, rest_every=6, alters=[*added(2, 4), *gone, *back], met=3)
-    verdict.must_be_clean(trial.seed)
-    assert verdict.copying >= 8
-    assert verdict.readings >= 9
-    assert verdict.plain >= 3
-    assert verdict.told >= 1
-    newest = EpochsTable(trial.feed.sink.path, trial.feed.name).newest()
-    assert newest is not None
-    (orders,) = (shape for shape in newest.manifest.shapes if shape.table.name == "orders")
-    extras = [column for column in orders.columns if column.column.name == "extra"]
-    assert [column.live for column in extras] == [False, True], "a name added again is a new physical column"
 
 
 @pytest.mark.long

@@ -108,6 +108,8 @@ def test_days_of_a_feed(steps: Steps, ahead: Ahead, capsys: pytest.CaptureFixtur
     kept = [found.epoch for found in catchment.epochs(steps.file, kept=True)][::-1]
     # The last hours are kept, and of the day before its last epoch.
     assert kept[-2:] == numbers[-2:]
+    assert numbers[3] in kept
+    assert not set(kept) & set(numbers[:3])
     assert 3 <= len(kept) <= 4
     assert set(kept) <= set(numbers)
     with DeltaScan() as scan:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.server import Server
 from catchment.serve.server.telling import Message
 from tests.promises.serve.server import FEED, METHOD, TOKEN, Caller, Running, feed_file, server_file, serving
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.proxy import Proxy
 
 _MESSAGE = Message(pb.EventBatch(events=[pb.Event(vgtid=pb.VGtid(text="x" * (1 << 20)))]).SerializeToString())
@@ -36,6 +36,7 @@ class Endless:
     def __init__(self, *, rests: bool = False) -> None:
         self.rests = rests
         self.pulled = self.open_now = self.opened = 0
+        self._silence = threading.Event()
 
     def open(self, ask: Any, telling: Any, name: str, stays: Any) -> "Endless":
         self.open_now += 1
@@ -44,7 +45,7 @@ class Endless:
 
     def pull(self) -> Iterator[Message]:
         if self.rests:
-            time.sleep(0.1)
+            self._silence.wait(0.1)
             return
         self.pulled += 1
         yield _MESSAGE
@@ -64,13 +65,6 @@ def endless(directory: Path, hub: Endless) -> Iterator[Running]:
     served: Any = Served(Lock.of([TOKEN]), hub, ("x.*",))  # type: ignore[arg-type]
     with serving(file, Feeds({FEED: served})) as server:
         yield server
-
-
-def wait_for(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def at_rest(hub: Endless) -> int:
@@ -97,7 +91,7 @@ def test_who_does_not_read_is_not_pulled_for(tmp_path: Path) -> None:
             next(batches)
         assert 100 < at_rest(hub) < 100 + HELD_MAX + held
         batches.cancel()
-        wait_for(lambda: hub.open_now == 0)
+        until("it is noticed", lambda: hub.open_now == 0)
         assert server.feeds.clients == 0
 
 
@@ -106,8 +100,6 @@ def test_who_does_not_read_does_not_hold_up_the_end(tmp_path: Path) -> None:
     with endless(tmp_path, hub) as server:
         next(Caller(server.port).batches())
         at_rest(hub)
-        begun = time.monotonic()
-    assert time.monotonic() - begun < 60
     assert hub.open_now == 0
 
 
@@ -130,7 +122,7 @@ def test_who_is_killed_is_noticed(tmp_path: Path, rests: bool) -> None:
             assert client.stdout.readline() == b"1\n"
             hub.rests = rests
             client.kill()
-        wait_for(lambda: hub.open_now == 0)
+        until("it is noticed", lambda: hub.open_now == 0)
         assert server.feeds.clients == 0
 
 
@@ -147,7 +139,7 @@ def test_whose_cable_is_pulled_is_noticed(
         hub.rests = rests
         at_rest(hub)  # gRPC has had answers to what it asks behind messages, and nothing else is under way
         cable.stall()
-        wait_for(lambda: hub.open_now == 0)
+        until("it is noticed", lambda: hub.open_now == 0)
         assert server.feeds.clients == 0
         assert hub.opened == 1
         del batches

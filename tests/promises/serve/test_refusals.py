@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from catchment.serve.stream.events import Row, VGtid
 from tests.promises.serve.conftest import Certificate
 from tests.promises.serve.server import TOKEN, Caller, Running, feed_file, server_file, serving, until_copied
 from tests.promises.stream.conftest import Servers
+from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -98,9 +98,8 @@ def test_a_hostile_regex_holds_up_nobody(caller: Caller, servers: Servers, schem
     name = "a" * 60
     for server in servers.values():
         server.sql(f"CREATE TABLE {name} (id INT PRIMARY KEY)", database=schema)
-    begun = time.monotonic()
     code, text = caller.refusal(rules=[{"match": "/(a+)+b/"}, {"match": "/(a|aa)+c/"}])
-    assert (code, time.monotonic() - begun < 60) == (INVALID, True), text
+    assert code == INVALID, text
 
 
 def test_a_vgtid_of_another_source(
@@ -166,10 +165,7 @@ def test_too_many_clients(tmp_path: Path, feed: Path) -> None:
             == "2 clients follow this feed here, and clients_max allows no more; begin later, or at another server"
         )
         streams[1].cancel()
-        deadline = time.monotonic() + 60
-        while server.feeds.clients > 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until("one client is left", lambda: server.feeds.clients <= 1)
         assert len(until_copied(third.events())) > 6
         for one in (first, second, third):
             one.close()

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.promises.serve.many_clients import Order, Place, Seen
 from tests.promises.serve.server import feed_file, free_port, process, server_file
 from tests.promises.stream.conftest import Servers
 from tests.world.oracle import Oracle
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.proxy import Proxy
 from tests.world.servers.chosen import chosen_server
 from tests.world.workload import create_random_tables, random_writers
@@ -207,14 +207,6 @@ def shards() -> Iterator[Servers]:
         yield found
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for it."""
-    ends = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < ends, f"it did not come about: {what}"
-        time.sleep(0.2)
-
-
 def shown(page: int) -> dict[str, Any]:
     with urllib.request.urlopen(f"http://127.0.0.1:{page}/status.json", timeout=60) as answer:
         found: dict[str, Any] = json.load(answer)["feeds"][0]
@@ -302,8 +294,8 @@ def _turned(stack: ExitStack, crowd: Crowd, clients: Clients, first: Served, sec
     for number in range(2):
         clients.begin("healthy", f"healthy-{number}", (crowd.healthy[0] // 2, crowd.healthy[1] // 2), both)
     count = sum(crowd.healthy)
-    until(lambda: sum(one.copied for one in clients.newest().values()) == count, "all have copied")
-    until(lambda: _sharing(first) == count, "all share a reader")
+    until("all have copied", lambda: sum(one.copied for one in clients.newest().values()) == count)
+    until("all share a reader", lambda: _sharing(first) == count)
     run.alone = time.time()
     time.sleep(crowd.seconds * 0.2)
     run.beside, run.held_alone = time.time(), run.most
@@ -312,14 +304,14 @@ def _turned(stack: ExitStack, crowd: Crowd, clients: Clients, first: Served, sec
     killed = clients.begin("dead", "killed", crowd.killed, both[:1])
     cables = [stack.enter_context(Proxy("127.0.0.1", port)) for port in (first.place.port, first.place.arrow)]
     clients.begin("dead", "cut", crowd.cut, [Place(*(cable.port for cable in cables))])
-    until(lambda: len(shown(first.page)["clients"]) == count + crowd.sick, "all are there")
+    until("all are there", lambda: len(shown(first.page)["clients"]) == count + crowd.sick)
     time.sleep(crowd.seconds * 0.15)
     for cable in cables:
         cable.stall()
     killed.kill()
     left = count + crowd.sick - crowd.gone
     time.sleep(crowd.seconds * 0.25)
-    until(lambda: len(shown(first.page)["clients"]) <= left, "those that are gone are noticed")
+    until("those that are gone are noticed", lambda: len(shown(first.page)["clients"]) <= left)
     run.ended = time.time()
     running.send_signal(signal.SIGKILL)
     other = stack.enter_context(process(second.file))
@@ -328,9 +320,9 @@ def _turned(stack: ExitStack, crowd: Crowd, clients: Clients, first: Served, sec
     def lately(one: Seen) -> bool:
         return one.at > run.ended and one.lag < _RECENT_SECONDS
 
-    until(lambda: sum(map(lately, clients.newest().values())) == count, "all go on elsewhere")
+    until("all go on elsewhere", lambda: sum(map(lately, clients.newest().values())) == count)
     time.sleep(crowd.seconds * 0.4)
-    until(lambda: _sharing(second) >= count, "all share a reader there")
+    until("all share a reader there", lambda: _sharing(second) >= count)
     return run
 
 
@@ -364,7 +356,6 @@ def _run(crowd: Crowd, tmp_path: Path, shards: Servers, certificate: Certificate
 
 
 @pytest.mark.long
-@pytest.mark.minutes
 def test_sixteen(tmp_path: Path, shards: Servers, certificate: Certificate) -> None:
     _run(FEW, tmp_path, shards, certificate)
 

@@ -1,6 +1,5 @@
 """Clients over the network that stop reading for a while, beside one that does not."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from catchment.serve.hub.client import Reading
 from catchment.serve.stream.events import Event, Gap, Row, VGtid
 from tests.promises.serve.server import Caller, Running, server_file, serving, until_copied, up_to
 from tests.promises.stream.conftest import Servers
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 FIRST, LAST = 100, 160
 
@@ -26,10 +25,10 @@ def small(tmp_path: Path, feed: Path) -> Iterator[Running]:
 def shared(server: Running, clients: int) -> None:
     """Wait until so many clients hear one reader."""
     (served,) = server.feeds._served.values()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while [one.reading for one in served.hub.standings()] != [Reading.SHARED] * clients:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(
+        "all share a reader",
+        lambda: [one.reading for one in served.hub.standings()] == [Reading.SHARED] * clients,
+    )
 
 
 def written(servers: Servers, schema: str, first: int, last: int) -> None:

@@ -1,8 +1,7 @@
 """What clients get: the events of the stream in Python, exact at every vgtid, wherever they go on."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import grpc
 import pytest
 
 import catchment
-from catchment.demo.workload import KEYS, load
 from catchment.serve.stream.events import Ddl, Event, Field, Heartbeat, Row, VGtid
 from tests.promises.serve.server import (
     TOKEN,
@@ -25,11 +23,7 @@ from tests.promises.serve.server import (
     up_to,
 )
 from tests.promises.stream.conftest import Servers
-from tests.promises.stream.judged import StreamCourt
-from tests.promises.stream.mirror import Mirror
-from tests.promises.stream.sources import copies_done, source_of
-from tests.world.judge import source_rows
-from tests.world.workload import create_random_tables, random_writers
+from tests.promises.stream.sources import source_of
 
 
 def is_row(key: int) -> Callable[[Event], bool]:
@@ -69,62 +63,6 @@ def _times(met: Callable[[Event], bool], times: int) -> Callable[[Event], bool]:
         return left[0] <= 0
 
     return done
-
-
-def test_every_vgtid_and_another_server_after_a_kill(
-    tmp_path: Path, servers: Servers, fresh_schema: Callable[..., str], callers: Callable[..., Caller]
-) -> None:
-    schema = fresh_schema(*servers.values())
-    keys = {f"{schema}.{table}": key for table, key in KEYS.items()}
-    create_random_tables(list(servers.values()), schema)
-    for index, server in enumerate(servers.values()):
-        load(server, schema, 300, index=index, count=len(servers))
-    court = StreamCourt.of(servers, keys)
-    feed = feed_file(tmp_path, servers, [f"{schema}.*"], copy={"chunk_rows_max": 7, "group_time": "0s"})
-    mirror, kills = Mirror(keys), 5
-    with random_writers(list(servers.values()), schema, seed=5, rate=2.0, keys=100) as writers:
-        while kills:
-            kills -= 1
-            mirror = _judged(tmp_path, feed, mirror, court, last=not kills)
-        with ExitStack() as stack:
-            stack.enter_context(writers.paused())
-            last = stack.enter_context(serving(server_file(tmp_path, feed)))
-            want = {table: source_rows(servers, table, key) for table, key in keys.items()}
-            for event in callers(last).events(vgtid=mirror.text):
-                mirror.take(event)
-                if isinstance(event, VGtid) and _rows(mirror, keys) == want:
-                    break
-    assert court.copying
-    assert court.judged > 20
-
-
-def _judged(directory: Path, feed: Path, mirror: Mirror, court: StreamCourt, *, last: bool) -> Mirror:
-    """What a client has after some vgtids of a server that is killed then; of the last one once all is copied."""
-    file, kept, left = server_file(directory, feed), mirror.copy(), 5
-    with process(file) as running:
-        caller = Caller(port_of(file))
-        for event in caller.events(vgtid=mirror.text):
-            mirror.take(event)
-            if isinstance(event, VGtid):
-                court.judge(mirror)
-                kept, left = mirror.copy(), left - 1
-                if left <= 0 and (not last or all(copies_done(mirror.text))):
-                    break
-        running.send_signal(signal.SIGKILL)
-        caller.close()
-    return kept
-
-
-def _rows(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    return {
-        table: {
-            (shard, key): row
-            for (shard, name), rows in mirror.rows.items()
-            if name == table
-            for key, row in rows.items()
-        }
-        for table in keys
-    }
 
 
 @pytest.mark.promise("a client resumes at another server")

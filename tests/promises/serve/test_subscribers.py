@@ -2,19 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from catchment.model.errors import ConfigError, TakenOver
+from catchment.model.errors import ConfigError
 from catchment.serve.hub.ask import Ask
-from catchment.serve.hub.client import Reading
 from catchment.serve.hub.hub import Hub
 from catchment.serve.hub.subscribed import Subscribed
 from catchment.serve.hub.subscribers import Subscribers
-from catchment.serve.stream.events import CopyCompleted, Event, VGtid
+from catchment.serve.stream.events import Event, VGtid
 from catchment.serve.stream.source import source_of as stream_source
 from catchment.state.store import Store
 from tests.promises.serve.test_shared import COPY, TABLES, came, values, write
@@ -95,69 +94,6 @@ def test_what_is_not_acknowledged_comes_again(servers: Servers, schema: str, tmp
             assert set(values(pulled(client, partial(came, servers, "d")))) == {"d"}
             (kept,) = fourth.listed()
             assert kept.vgtid == last_vgtid(found)
-
-
-def test_it_waits_for_answers_at_the_limit(servers: Servers, schema: str, tmp_path: Path) -> None:
-    ask = Ask(rules=(f"{schema}.*",))
-    limit = 60 * EVENT_BYTES
-    with served(servers, tmp_path / "state.db", limit) as server, opened(server, ask) as client:
-        assert server.acknowledge("search", last_vgtid(pulled(client, partial(came, servers, "a"))))
-        found: list[Event] = []
-        for number in range(20):
-            write(servers, schema, f"v{number}")
-            for _ in range(3):
-                found += client.pull()
-        assert "v0" in values(found)
-        assert "v19" not in values(found)
-        assert client.slip.nbytes >= limit
-        assert client.slip.vgtids
-        assert client.slip.seconds > 0
-        while values(found).count("v19") < len(servers):
-            server.acknowledge("search", last_vgtid(found))
-            found += client.pull()
-        assert sorted(values(found)) == sorted(f"v{number}" for number in range(20) for _ in servers)
-
-
-def test_what_it_read_to_join_the_shared_reader_can_be_acknowledged(
-    servers: Servers, schema: str, tmp_path: Path
-) -> None:
-    """It told that by itself, with a vgtid that is not the shared reader's."""
-    ask = Ask(rules=(f"{schema}.*",))
-    with served(servers, tmp_path / "state.db") as server, ExitStack() as stack:
-        other = stack.enter_context(opened(server, Ask(vgtid="current", rules=ask.rules), "other"))
-        while other.client.standing.reading is Reading.OWN:
-            list(other.pull())
-        client = stack.enter_context(opened(server, ask))
-        pulled(
-            client, lambda found: any(isinstance(one, CopyCompleted) and one.table is None for one in found)
-        )
-        # It may tell the first of them by itself alone, where a turn of its copy ended in front of a tick.
-        for value in "bcdef":
-            write(servers, schema, value)
-            pulled(other, partial(came, servers, value))
-            found = pulled(client, partial(came, servers, value))
-            if client.client.standing.reading is Reading.SHARED:
-                break
-        assert client.client.standing.reading is Reading.SHARED
-        assert server.acknowledge("search", last_vgtid(found))
-        ends = time.monotonic() + 5
-        while time.monotonic() < ends:
-            found += client.pull()
-            server.acknowledge("search", last_vgtid(found))
-        assert client.slip.vgtids == 0
-
-
-def test_the_last_one_of_a_name_has_it(servers: Servers, schema: str, tmp_path: Path) -> None:
-    ask = Ask(rules=(f"{schema}.*",))
-    state = tmp_path / "state.db"
-    with ExitStack() as stack:
-        first, second = (stack.enter_context(served(servers, state)) for _ in range(2))
-        one = stack.enter_context(opened(first, ask))
-        pulled(one, partial(came, servers, "a"))
-        two = stack.enter_context(opened(second, ask))
-        with pytest.raises(TakenOver, match="another client of this name"):
-            pulled(one, lambda found: False)
-        pulled(two, partial(came, servers, "a"))
 
 
 def test_what_is_refused(servers: Servers, schema: str, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ are, in widths of 1, 2, 3 and 5 columns: tables whose triggers write chosen ones
 tables and over such views, tables and views that reach nothing; besides functions and procedures that write.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pymysql
 
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 CHOSEN = (TableId("shop", "orders"), TableId("shop", "t1"), TableId("shop", "t2"))
 COLUMNS = ("a", "b", "c", "d", "e")
@@ -186,9 +185,7 @@ class Stage:
         for (thread,) in self.run(f"SELECT ID {guests}"):
             with suppress(pymysql.err.MySQLError):  # it has just ended
                 self.run(f"KILL {thread}")
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.run(f"SELECT ID {guests}") and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until("the guest's sessions have ended", lambda: not self.run(f"SELECT ID {guests}"))
         for number, gtrid, bqual, data in self.run("XA RECOVER"):
             name = data if isinstance(data, bytes) else str(data).encode()
             ends, length = int(str(gtrid)), int(str(bqual))

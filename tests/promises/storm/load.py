@@ -6,7 +6,6 @@ DDL takes tables and columns away from writers; a transaction that meets that is
 import random
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import pymysql
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Connect, Session, Transact, Writer, Writers
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.servers.debian import NotHere
 from tests.world.workload import MoveBetweenShards, RandomTransactions, XaTransactions
 
@@ -170,7 +169,4 @@ def _await_end(server: PrivateServer) -> None:
         "SELECT COUNT(*) FROM information_schema.processlist WHERE host = 'localhost' AND command <> 'Daemon'"
     )
     query += " AND user = 'root'"
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while server.sql(query)[0][0]:
-        assert time.monotonic() < deadline, "sysbench's sessions do not end"
-        time.sleep(0.05)
+    until("sysbench's sessions have ended", lambda: not server.sql(query)[0][0])

@@ -21,6 +21,7 @@ from tests.promises.stream.sources import copies_done, source_of
 from tests.world.judge import source_rows
 from tests.world.prepared import roll_back_prepared
 from tests.world.workload import XaTransactions, create_random_tables, random_writers
+from tests.world.written_on import written_on
 
 _ROWS = 300
 _KEYS = 100
@@ -86,7 +87,7 @@ def _killed(
             random_writers(list(servers.values()), schema, seed=seed, rate=3.0, keys=_KEYS)
         )
         rules = [f"{schema}.*"]
-        time.sleep(1)  # the first cut lies behind where the judges began
+        written_on(list(servers.values()))  # the first cut lies after the places where the judges began
         mirror, left = Mirror(keys), kills
         kept: list[Mirror] = []
         stream = catchment.stream(source, rules=rules, copy=copy)

@@ -65,6 +65,10 @@ def test_two_tables_as_seed_004_has_them(servers: Servers, schema: str) -> None:
     }
     assert names == {"t1": ["id", "val", "n"], "t2": ["id", "val"]}
     assert {row[1]["id"] for row in told(found)} >= {1, 2, 3, 4}
+    some = {"match": f"{schema}.t1", "filter": "select id, val from t1 where n >= 20"}
+    with streamed(servers, some) as stream:
+        rows = [row[1] for row in told(until_copied(stream))]
+    assert rows == [{"id": 2, "val": "b"}, {"id": 3, "val": "c"}]
 
 
 def test_rows_that_enter_a_condition_and_leave_it(servers: Servers, schema: str) -> None:

@@ -119,6 +119,8 @@ def test_it_is_mended_in_its_place_while_readers_see_the_newest_epoch(
     assert execute([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["portion"] == f"{table}, keys 11..20"
     assert execute(["dump", "restart", str(steps.file), "--table", table, "--shard", "b"]) == 0
+    held, had = ([row for row in of("numbers", "k") if row[0] == "b"] for of in (steps.lake, steps.source))
+    assert held == had
     assert missing(steps, shard="b") == 0
     assert missing(steps) == len(DAMAGED) - 5
     report = catchment.verify(

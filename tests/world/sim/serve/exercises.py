@@ -38,6 +38,7 @@ def steady(sim: "ServeSimulation") -> None:
 def quiet(sim: "ServeSimulation") -> None:
     """Clients of tables that nobody changes are given places, since the logs go on, and heartbeats."""
     ends = sim.world.now + _PLACE_SECONDS + 3.0
+    sim.writers.rests = True
     begun = {client: client.told_at for client in sim.healthy()}
     while sim.world.now < ends:
         sim.write(only="t")
@@ -49,6 +50,7 @@ def quiet(sim: "ServeSimulation") -> None:
     for client, told_at in begun.items():
         if client.told_at == told_at:
             raise Wrong(f"{client} was given no vgtid for {sim.world.now - told_at:.0f} s")
+    sim.writers.rests = False
 
 
 @exercise
@@ -77,3 +79,26 @@ def backlog(sim: "ServeSimulation") -> None:
     for client in sim.clients:
         client.away = False
     sim.until_told("all are told what was written while they were away", 60.0)
+
+
+@exercise
+def away_in_a_backlog(sim: "ServeSimulation") -> None:
+    """A shard goes away while a backlog is told side by side: the others wait for it, but not for long."""
+    aligned = [client for client in sim.clients if client.habits.aligned]
+    for client in aligned:
+        client.away = True
+    sim.tend(1.0)
+    for _ in range(8):
+        sim.write()
+        sim.tend(1.0)
+    begun = {client: client.told_at for client in aligned}
+    for client in aligned:
+        client.away = False
+    sim.until("one is told again", lambda: any(one.told_at != at for one, at in begun.items()), 30.0)
+    port, away = next(iter(sim.network.by_port.items()))
+    sim.network.cut_until[port] = sim.world.now + 4 * _SILENT_SECONDS
+    others = [name for name, server in sim.servers.items() if server is not away]
+    lag = max(server.lag for server in sim.servers.values())
+    sim.until_told("all are told of the others", _SILENT_SECONDS + lag + 20.0, others)
+    sim.network.cut_until[port] = 0.0
+    sim.until_told("all are told of the shard that was away", 60.0)

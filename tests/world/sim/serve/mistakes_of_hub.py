@@ -15,8 +15,7 @@ from catchment.serve.hub.ring import Overtaken, Ring
 from catchment.serve.hub.shared import SharedReaders
 from catchment.serve.hub.turnstile import Turnstile
 from catchment.serve.server.telling import ProtoTelling
-from catchment.serve.stream.events import Heartbeat
-from catchment.serve.stream.turns import Pace
+from catchment.serve.stream import turns
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 OF_HUB: dict[str, Plant] = {}
@@ -195,16 +194,17 @@ def who_left_keeps_its_place_in_line(patch: pytest.MonkeyPatch) -> None:
 
 
 @of_hub
-def the_places_of_two_clients_are_counted_in_two_steps(patch: pytest.MonkeyPatch) -> None:
+def clients_that_stand_in_line_take_no_place(patch: pytest.MonkeyPatch) -> None:
     made: Any = Hub._client
 
     def uncounted(hub: Any, *args: Any) -> Any:
-        found = made(hub, *args)
         with hub._lock:
             hub._opening -= 1
-        with hub._lock:
-            hub._opening += 1
-        return found
+        try:
+            return made(hub, *args)
+        finally:
+            with hub._lock:
+                hub._opening += 1
 
     patch.setattr(Hub, "_client", uncounted)
 
@@ -223,16 +223,8 @@ def a_tick_that_was_dropped_counts_as_now(patch: pytest.MonkeyPatch) -> None:
 
 
 @of_hub
-def a_heartbeat_counts_as_a_place(patch: pytest.MonkeyPatch) -> None:
-    told: Any = Pace.told
-
-    def placed(pace: Any, turn: Any) -> Any:
-        found = told(pace, turn)
-        if isinstance(found, Heartbeat):
-            pace._placed = pace._heard
-        return found
-
-    patch.setattr(Pace, "told", placed)
+def no_place_is_given_where_nothing_is_told(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(turns, "_PLACE_SECONDS", float("inf"))
 
 
 @of_hub

@@ -272,8 +272,11 @@ def all_wait_for_a_shard_at_rest(patch: pytest.MonkeyPatch) -> None:
 
     def resting(one: Any, shard: str, told: Any, now: float) -> Any:
         found = behind(one, shard, told, now)
-        before = one._come.get(shard)
-        return before if told is None and before is not None else found
+        if told is None:
+            return one._come.get(shard, found)
+        if told.groups.num_rows and told.held is None:
+            return alignment._Come(told.event_time - one.ahead[shard], None)
+        return found
 
     patch.setattr(Alignment, "_behind", resting)
 

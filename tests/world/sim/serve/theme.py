@@ -126,7 +126,7 @@ SKEW = Theme(
     crowd=(2, 3),
     hosts=(1,),
     kills=(0.0, 0.0003),
-    exercises=("backlog", "absence", "steady"),
+    exercises=("backlog", "absence", "away_in_a_backlog", "steady"),
     lags=(0.0, 6.0),
 )
 LOST = Theme(
