@@ -144,7 +144,7 @@ class _Following:
         if message is None:
             if self.call.end is not None:
                 self._ended(self.call.end)
-            if self.sim.dangerous and self.world.now - self.heard_at > self.habits.waits:
+            if self.sim.mishaps.dangerous and self.world.now - self.heard_at > self.habits.waits:
                 raise _Left
             self._acknowledge(all_of_it=True)
             return
@@ -199,7 +199,7 @@ class _Following:
         self.client.told_at = self.world.now
         self._keep()
         self._acknowledge()
-        if self.sim.dangerous and self.rng.random() < self.habits.leaves:
+        if self.sim.mishaps.dangerous and self.rng.random() < self.habits.leaves:
             raise _Left
 
     def _resumes(self, text: str, made_at: float) -> bool:

@@ -25,7 +25,6 @@ from catchment.serve.stream import epochs
 from catchment.serve.stream.source import source_of
 from catchment.source import first_cut, stored_at
 from catchment.state import database
-from tests.world.sim.clients import Clients
 from tests.world.sim.history import History, Place
 from tests.world.sim.scheduler import Process, SimWorld
 from tests.world.sim.serve.call import Call
@@ -34,6 +33,7 @@ from tests.world.sim.serve.client import StreamClient
 from tests.world.sim.serve.exercises import EXERCISES
 from tests.world.sim.serve.host import Host, Setting
 from tests.world.sim.serve.ledger import Wrong
+from tests.world.sim.serve.mishaps import Mishaps, Writers
 from tests.world.sim.serve.name import Name
 from tests.world.sim.serve.skew import Skew
 from tests.world.sim.serve.theme import THEMES, Theme
@@ -53,38 +53,20 @@ _HANGS_SECONDS = 100.0
 _LOST = (grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.DATA_LOSS)
 
 
-class Writers(Clients):
-    """Once a server is calm they only write and end what they have begun; nothing at all while it `rests`."""
-
-    rests = False
-
-    def write(self, server: Server, hold: float) -> bool:
-        """As Clients do it; nothing at all while they rest."""
-        return self.rests or super().write(server, hold)
-
-    def _act(self, server: Server) -> None:
-        if not self.calm:
-            super()._act(server)
-
-
 @dataclass
 class ServeSimulation:
     """A world made of a seed. `run` goes through trouble, and then lets all clients come to the ends of the logs.
 
     `turns_around`: name of its theme, which the seed says otherwise. `exercise`: what was tried once trouble was over.
-    `broken`: log was taken away that clients may not have been told.
     """
 
     seed: int
     directory: Path
     turns_around: str = ""
     shards: int = 2
-    kills: int = 0
     stops: int = 0
-    dangerous: bool = True
     faults: list[BaseException] = field(default_factory=list)
     exercise: str = ""
-    broken: bool = False
 
     def __post_init__(self) -> None:
         self.world = SimWorld(self.seed)
@@ -121,8 +103,7 @@ class ServeSimulation:
         self._stores = Stores()
         self.hosts = self._hosts(theme)
         self.clients = self._clients(theme)
-        self._kills, self._freezes = rng.choice(theme.kills), rng.choice(theme.freezes)
-        self._deaths = rng.choice(theme.deaths)
+        self.mishaps = Mishaps(self.world, self.network, theme)
         self._hung_at = 0.0
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
@@ -162,7 +143,7 @@ class ServeSimulation:
             f"seed {self.seed} ({self.turns_around}): {self.judge.vgtids} vgtids in {told} streams of "
             f"{len(self.clients)} clients, "
             f"{sum(client.gaps for client in self.clients)} gaps, {self.watch.waited} waits in line, "
-            f"{sum(name.resumed for name in self.names)} subscribers resumed, {self.kills} killed, "
+            f"{sum(name.resumed for name in self.names)} subscribers resumed, {self.mishaps.killed} killed, "
             f"{self.skew.told} judged for skew, {self.exercise}, {self.world.steps} steps, "
             f"trace {self.world.trace:08x}"
         )
@@ -170,7 +151,7 @@ class ServeSimulation:
     def run(self) -> None:
         """Turn the world; raises Wrong, StoodStill, or a fault of the program."""
         stored_at.forget()
-        self.world.at_step = self._at_step
+        self.world.at_step = self.mishaps.at_step
         with door.instead(self.world), self._surroundings(), self.watch.looking():
             for server in self.servers.values():
                 self.world.spawn(self.outside, f"writers of {server.name}", self.writers.of(server))
@@ -211,7 +192,7 @@ class ServeSimulation:
         """Start servers and clients again whenever they have died, until trouble is over and all have caught up."""
         calm_at = self.world.now + self.rng.choice(self.theme.writing.trouble)
         if self.theme.breaks:
-            self.world.spawn(self.outside, "break off", partial(self._break_off, calm_at))
+            self.world.spawn(self.outside, "break off", partial(self.mishaps.break_off, calm_at))
         while self.world.now < calm_at:
             self._tend()
             if self.rng.random() < 0.02:
@@ -222,7 +203,7 @@ class ServeSimulation:
         self.until("all servers are up", lambda: all(host.up for host in self.hosts), 60.0)
         self.until_told("have what the shards hold", _PATIENCE_SECONDS)
         self.until("all have a stream", lambda: all(one.connected for one in self.healthy()), 60.0)
-        if not self.broken:  # else some are told only now that their log is lost
+        if not self.mishaps.broken:  # else some are told only now that their log is lost
             self.exercise = self.rng.choice(self.theme.exercises)
             EXERCISES[self.exercise](self)
         self.writers.last = True
@@ -234,24 +215,6 @@ class ServeSimulation:
         self.until_told("have what the shards hold at last", 60.0)
         self._end()
 
-    def _break_off(self, until: float) -> None:
-        """Take something away at some moments."""
-        rng = self.rng
-        for _ in range(rng.randrange(1, len(self.theme.breaks) + 1)):
-            self.world.sleep(rng.random() * max(0.0, until - self.world.now) / 2)
-            port, server = rng.choice(list(self.network.by_port.items()))
-            what = rng.choice(self.theme.breaks)
-            if not self.dangerous:
-                return
-            if what == "away":
-                self.network.cut_until[port] = self.world.now + rng.choice((0.3, 1.0, 3.0))
-                continue
-            self.broken = True
-            if what == "purge":
-                server.purge(server.files[-1].number)
-            else:
-                server.reset(ends_sessions=rng.random() < 0.5)
-
     def _tend(self) -> None:
         self._must_be_right()
         hangs = any(until > self.world.now for until in self.network.hangs_until.values())
@@ -261,7 +224,7 @@ class ServeSimulation:
         self.watch.look(self._held_up)
         ones: list[Host | StreamClient] = [*self.hosts, *self.clients]
         for one in ones:
-            if one.dead and (not self.dangerous or self.rng.random() < 0.3):
+            if one.dead and (not self.mishaps.dangerous or self.rng.random() < 0.3):
                 one.start()
 
     @property
@@ -304,7 +267,7 @@ class ServeSimulation:
 
     def _calm_down(self) -> None:
         """Trouble is over. Of a subscriber's clients one stays."""
-        self.dangerous = False
+        self.mishaps.dangerous = False
         self.writers.calm = True
         self.network.mend()
         for server in self.servers.values():
@@ -399,7 +362,7 @@ class ServeSimulation:
             grpc.StatusCode.ABORTED: bool(habits.subscriber) or habits.slow == pb.SLOW_END,
             grpc.StatusCode.FAILED_PRECONDITION: "XA transactions are prepared and open" in end.text,
         }
-        if not fair.get(code, code in _LOST and self.broken):
+        if not fair.get(code, code in _LOST and self.mishaps.broken):
             raise Wrong(f"{client}, {habits}: {code.name}: {end.text}")
 
     def _needed(self, server: Server) -> int:
@@ -408,18 +371,3 @@ class ServeSimulation:
         kept += [ledger for name in self.names for ledger in name.kept.values()]
         oldest = [one.cut.shards[server.name].oldest for one in kept if one.cut is not None]
         return min(oldest, default=1) if len(oldest) >= len(self.clients) else 1
-
-    def _at_step(self, process: Process, what: str) -> None:
-        rng, name = self.rng, process.name
-        if not self.dangerous:
-            return
-        if name.startswith("serve"):
-            chance = rng.random()
-            if chance < self._kills:
-                self.kills += 1
-                self.world.kill(process)
-            elif chance < self._kills + self._freezes:
-                process.frozen_until = self.world.now + rng.choice((0.3, 2.0, 6.0))
-        elif name.startswith("client") and rng.random() < self._deaths:
-            self.kills += 1
-            self.world.kill(process)
