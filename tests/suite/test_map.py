@@ -65,9 +65,17 @@ def test_every_promise_has_one_owner_and_the_map_names_it() -> None:
 
 def test_the_planted_mistakes_of_the_map_are_there() -> None:
     """Each is a mistake of the catalogue, or a test that plants one itself."""
+    mapped = rows(PAGE.read_text())
+    assert [row.promise for row in mapped if not row.mistakes] == []
     names = {mistake.name for mistake in MISTAKES}
-    named = {mistake for row in rows(PAGE.read_text()) for mistake in row.mistakes}
+    named = {mistake for row in mapped for mistake in row.mistakes}
     assert {mistake for mistake in named - names if not exists(mistake)} == set()
+
+
+def test_a_mistake_that_an_owner_finds_is_in_its_row() -> None:
+    mapped = {row.owner: row.mistakes for row in rows(PAGE.read_text())}
+    found = {mistake.name: mistake.found_by.partition("[")[0] for mistake in MISTAKES}
+    assert [name for name, owner in found.items() if owner in mapped and name not in mapped[owner]] == []
 
 
 def test_the_rule_itself() -> None:

@@ -83,9 +83,14 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str]
 
         reader = threading.Thread(target=read)
         reader.start()
-        with os.fdopen(writing, "w") as pipe, monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", pipe)
-            code = execute(arguments)
+        # A shell without job control has its background commands ignore Ctrl-C, and what they start, too.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with os.fdopen(writing, "w") as pipe, monkeypatch.context() as patch:
+                patch.setattr(sys, "stdout", pipe)
+                code = execute(arguments)
+        finally:
+            signal.signal(signal.SIGINT, before)
         reader.join()
         return code, lines
 

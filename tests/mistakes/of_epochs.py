@@ -1,0 +1,94 @@
+"""Mistakes in what makes every epoch exact: places in the log, what is visible, and statements as text."""
+
+from tests.mistakes.planted import Mistake
+
+OF_EPOCHS = (
+    Mistake(
+        name="log files are ordered by name and not by number",
+        file="model/position.py",
+        right="    left, right = (a.number, a.offset), (b.number, b.offset)\n",
+        wrong="    left, right = (a.file, a.offset), (b.file, b.offset)\n",
+        found_by="promises/exact/test_log_files.py::test_encrypted_files_across_the_step_to_one_digit_more",
+    ),
+    Mistake(
+        name="two columns whose names differ only in case share a name in files",
+        file="schema/shape.py",
+        right="        taken.add(without_case(physical))\n",
+        wrong="        taken.add(physical.lower())\n",
+        found_by="promises/exact/test_names.py::test_columns_of_any_name",
+    ),
+    Mistake(
+        name="on an idle source no floor is proven from the log in front of the cut",
+        file="source/prove.py",
+        right="            nearest = _at_rest(session, endpoint, server, floor, cut)\n",
+        wrong="            return floor\n",
+        found_by="promises/exact/test_rest_after_ddl.py::"
+        "test_a_copy_and_verify_behind_a_last_ddl[ADD COLUMN]",
+    ),
+    Mistake(
+        name="rows spill to a file that outlives a killed task",
+        file="rewind/spill.py",
+        right='            self._file = tempfile.TemporaryFile(prefix="catchment-")  # noqa: SIM115\n',
+        wrong='            self._file = tempfile.NamedTemporaryFile(prefix="catchment-")  # noqa: SIM115\n',
+        found_by="promises/exact/test_spills.py::test_a_task_that_is_killed_leaves_no_rows_on_its_disk",
+    ),
+    Mistake(
+        name="a statement logged as text is not followed into views and routines",
+        file="schema/judge.py",
+        right="    reach = reached(text.names, objects or Objects({}))\n",
+        wrong="    reach = reached(text.names, Objects({}))\n",
+        found_by="promises/exact/test_text.py::"
+        "test_text_ends_the_run_unless_it_is_shown_to_leave_the_feed_alone",
+    ),
+    Mistake(
+        name="a column added AFTER another one is placed one column too far",
+        file="schema/follow.py",
+        right="    return names.index(place.lower()) + 1\n",
+        wrong="    return names.index(place.lower()) + 2\n",
+        found_by="promises/exact/test_undescribed.py::test_alters_at_other_epochs_and_a_restart_between",
+    ),
+    Mistake(
+        name="a chunk is brought to the end of the log it read and not to the cut",
+        file="rewind/states.py",
+        right='    split = int(np.searchsorted(groups, boundary, side="left"))\n',
+        wrong="    split = len(groups)\n",
+        found_by="promises/hidden/test_random.py::test_every_cut_seal_and_chunk_is_right",
+    ),
+    Mistake(
+        name="a log that ends before the cut passes for a complete one",
+        file="readers/checks.py",
+        right="    if stop is not None and not stretch.reached_stop:\n",
+        wrong="    if stop is not None and not stretch.whole:\n",
+        found_by="promises/hidden/test_stops.py::"
+        "test_a_segment_stops_between_any_two_groups_and_nowhere_else",
+    ),
+    Mistake(
+        name="partial updates of a JSON document change a copy that is thrown away",
+        file="wire/json/diff.py",
+        right="    root = node = _apart(root)\n",
+        wrong="    node = _apart(root)\n",
+        found_by="promises/mysql/test_feed.py::test_mysql_80_is_copied_under_writes_and_followed",
+    ),
+    Mistake(
+        name="GTIDs with a tag count as plain ones",
+        file="source/groups.py",
+        right='            origin = _uuid(uuids[code // len(tags)]), tags[code % len(tags)] or ""\n',
+        wrong='            origin = _uuid(uuids[code // len(tags)]), ""\n',
+        found_by="promises/mysql/test_feed.py::test_mysql_97_is_copied_under_writes_and_followed",
+    ),
+    Mistake(
+        name="a lagging floor is reported as log that waits to be read",
+        file="feed/planner.py",
+        right="_MUCH_LOG if self._limits.marked else _FAR_FLOOR",
+        wrong="_FAR_FLOOR if self._limits.marked else _MUCH_LOG",
+        found_by="promises/mysql/test_held_copy.py::"
+        "test_a_shard_whose_floor_stays_behind_is_told_and_copied_later",
+    ),
+    Mistake(
+        name="triggers are left out when a statement logged as text is judged",
+        file="source/objects.py",
+        right="    stored = [*_views(session), *_triggers(session)]\n",
+        wrong="    stored = [*_views(session)]\n",
+        found_by="promises/statements/test_statements.py::test_no_statement_changes_a_chosen_row_and_passes",
+    ),
+)

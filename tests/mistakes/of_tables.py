@@ -1,0 +1,178 @@
+"""Mistakes in what the lake makes of DDL, and of tables that come, go and take the places of others."""
+
+from tests.mistakes.planted import Mistake
+
+OF_TABLES = (
+    Mistake(
+        name="a table's CREATE is taken for its last definition",
+        file="feed/born.py",
+        right="    return defining[-1].at if known else None\n",
+        wrong="    return birth.at if known else None\n",
+        found_by="promises/exact/test_born.py::test_tables_are_followed_from_their_first_row",
+    ),
+    Mistake(
+        name="a deleted parent takes along children that had moved to another one",
+        file="rewind/cascades.py",
+        right="        met = (self._sorted[at] == _joint(values, place)) & (place < lives.ends[asked])\n",
+        wrong="        met = self._sorted[at] == _joint(values, place)\n",
+        found_by="promises/exact/test_cascades.py::test_children_follow_their_parents",
+    ),
+    Mistake(
+        name="the comment of an excluded column reaches the lake",
+        file="source/comments.py",
+        right="    columns = (first.get(column.column.name) for column in shape.kept)\n",
+        wrong="    columns = (first.get(column.column.name) for column in shape.columns)\n",
+        found_by="promises/exact/test_comments.py::test_comments_are_those_of_the_source",
+    ),
+    Mistake(
+        name="a decimal with fewer digits in front of the point counts as wider",
+        file="schema/widening.py",
+        right="new.length - new.scale >= old.length - old.scale and new.scale >= old.scale",
+        wrong="new.length >= old.length and new.scale >= old.scale",
+        found_by="promises/exact/test_copied_again.py::test_what_is_not_followed",
+    ),
+    Mistake(
+        name="a dropped table stands as of the epoch in which it leaves",
+        file="state/carried.py",
+        right="(Outside(table, _last(manifest, table), reason,",
+        wrong="(Outside(table, manifest.epoch, reason,",
+        found_by="promises/exact/test_dropped.py::test_they_leave_and_come_back",
+    ),
+    Mistake(
+        name="a column added after the last logged row is not looked up in the catalog",
+        file="schema/passage.py",
+        right="        return any(effect.added for effect in self.behind) or any(\n",
+        wrong="        return any(\n",
+        found_by="promises/exact/test_followed.py::test_columns_that_are_added",
+    ),
+    Mistake(
+        name="a column dropped and added again with the same type counts as unchanged",
+        file="schema/shape.py",
+        right="        for name in effect.dropped:\n",
+        wrong="        for name in effect.dropped:\n"
+        "            if by_name(table).get(name.lower()) in [c.column for c in shape.columns if c.live]:\n"
+        "                continue\n",
+        found_by="promises/exact/test_followed.py::test_columns_that_are_dropped",
+    ),
+    Mistake(
+        name="a settle overwrites what rows of the same epoch have in a new column",
+        file="sink/delta/plain/amended.py",
+        right="pc.less(rows[EPOCH], fill.before)",
+        wrong="pc.less_equal(rows[EPOCH], fill.before)",
+        found_by="promises/exact/test_followed.py::test_columns_that_come_with_a_value",
+    ),
+    Mistake(
+        name="a column renamed twice is read under the name in between",
+        file="sink/delta/reading/rule.py",
+        right="            value = _told(shape, fill.source, dialect, shards=mine)\n",
+        wrong="            value = dialect.quote(fill.source)\n",
+        found_by="promises/exact/test_followed.py::test_columns_that_get_another_name",
+    ),
+    Mistake(
+        name="a settle that widens a column brings dead rows back",
+        file="sink/delta/plain/made.py",
+        right="        rows = BitMap(range(self._counts[path])) - dead[path]\n",
+        wrong="        rows = BitMap(range(self._counts[path]))\n",
+        found_by="promises/exact/test_followed.py::test_columns_that_become_wider",
+    ),
+    Mistake(
+        name="a TRUNCATE takes rows inserted after it in the same epoch",
+        file="sink/delta/reading/rule.py",
+        right="AND {EPOCH} < {one.before}",
+        wrong="AND {EPOCH} <= {one.before}",
+        found_by="promises/exact/test_followed.py::test_tables_that_are_truncated",
+    ),
+    Mistake(
+        name="CREATE TABLE ... LIKE counts as creating the table that it copies",
+        file="schema/ddl.py",
+        right="        made = self._named(*self._target(place))\n",
+        wrong="        made = self._named(place)\n",
+        found_by="promises/exact/test_leaves_rows.py::test_the_feed_goes_on",
+    ),
+    Mistake(
+        name="a table that left may be copied again over the past that it keeps",
+        file="state/carried.py",
+        right="gone if dropped else {one.table for one in manifest.shapes if one.mode is Mode.MIRROR}",
+        wrong="gone",
+        found_by="promises/exact/test_leaving.py::test_a_table_leaves_and_comes_back",
+    ),
+    Mistake(
+        name="a new table enters though another feed writes it",
+        file="feed/newcomers.py",
+        right="        self._sink.must_be_free(entering)\n",
+        wrong="",
+        found_by="promises/exact/test_newcomers.py::test_tables_enter_and_what_keeps_them_out_is_told",
+    ),
+    Mistake(
+        name="rows missing from a new copy stay current in a table with history",
+        file="sink/delta/plain/renewed.py",
+        right="np.flatnonzero((comes | lives) & ~stays)",
+        wrong="np.flatnonzero(comes & ~stays)",
+        found_by="promises/exact/test_past_renewed.py::test_the_past_of_tables_that_are_copied_again_stays",
+    ),
+    Mistake(
+        name="the last matching rule for schema_change wins instead of the first",
+        file="config/feed.py",
+        right="one.schema_change for one in self.ddl if",
+        wrong="one.schema_change for one in reversed(self.ddl) if",
+        found_by="promises/exact/test_policies.py::test_some_are_followed_and_some_stay_as_they_were",
+    ),
+    Mistake(
+        name="a TRUNCATE is followed where schema_change is fail",
+        file="readers/checks.py",
+        right="        elif isinstance(did, Columns) and not evolves(did.table):\n",
+        wrong="        elif isinstance(did, Columns) and not did.emptied and not evolves(did.table):\n",
+        found_by="promises/exact/test_policies.py::test_some_end_the_run_in_front_of_the_epoch",
+    ),
+    Mistake(
+        name="a new copy is read together with the settled rows of the old one",
+        file="sink/delta/reading/lake.py",
+        right="    return None if generation(plain, feed, shape.table) < shape.generation else plain\n",
+        wrong="    return plain\n",
+        found_by="promises/exact/test_renewed.py::"
+        "test_tables_are_copied_anew_and_every_epoch_can_be_read[named]",
+    ),
+    Mistake(
+        name="readers of a stale table are told that it is exact",
+        file="sink/delta/reading/lake.py",
+        right="as_of=row.commit.epoch",
+        wrong="as_of=asked.commit.epoch",
+        found_by="promises/exact/test_stale.py::test_readers_see_the_last_exact_epoch_and_are_told",
+    ),
+    Mistake(
+        name="a shadow table takes its place though the same epoch altered it",
+        file="readers/swaps.py",
+        right="        if by_rename and _places(table, events) == [renamed.at]:\n",
+        wrong="        if by_rename:\n",
+        found_by="promises/exact/test_swaps.py::test_swaps_on_all_shards",
+    ),
+    Mistake(
+        name="a settle keeps rows of the table that was swapped out",
+        file="sink/delta/plain/settle.py",
+        right="made.take(on, found, instead_of=order.shape.replaces.shards)",
+        wrong="made.take(on, found)",
+        found_by="promises/exact/test_swaps_apart.py::test_one_shard_after_the_other[usual]",
+    ),
+    Mistake(
+        name="a statement that ends a run is reported without the way out",
+        file="readers/checks.py",
+        right='f"shard {shard}, {did.table} at {event.at}: {did.reason}; {did.way_out}"',
+        wrong='f"shard {shard}, {did.table} at {event.at}: {did.reason}"',
+        found_by="promises/exact/test_taken_out.py::"
+        "test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out",
+    ),
+    Mistake(
+        name="a child with generated columns follows ON DELETE SET NULL",
+        file="schema/foreign_keys.py",
+        right="    if computed and (key.on_delete is Does.FORGET or key.on_update is not Does.KEEP):\n",
+        wrong="    if computed and key.on_update is not Does.KEEP:\n",
+        found_by="promises/exact/test_unfollowed.py::test_keys_that_are_not_followed_and_such_as_come_and_go",
+    ),
+    Mistake(
+        name="a table that cannot be carried is reported as dropped",
+        file="model/epoch.py",
+        right="        return bool(self.epoch and self.reason)\n",
+        wrong="        return bool(self.reason)\n",
+        found_by="promises/exact/test_unusable.py::test_a_feed_begins_without_them",
+    ),
+)
