@@ -1,4 +1,4 @@
-"""Mistakes in streams and their servers: what clients are told, who reads for them, and how a stream ends."""
+"""Mistakes in streams and their servers: what clients receive, who reads for them, and how a stream ends."""
 
 from tests.mistakes.planted import Mistake
 
@@ -141,7 +141,7 @@ OF_STREAMS = (
         found_by="promises/stream/test_rules.py::test_two_tables_as_seed_004_has_them",
     ),
     Mistake(
-        name="aligned shards are told one after the other",
+        name="aligned shards come one after the other",
         file="serve/stream/spans.py",
         right="    if turn.ahead is None:\n",
         wrong="    if turn.ahead is None or len(turn.ahead) > 1:\n",

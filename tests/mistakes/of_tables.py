@@ -133,7 +133,7 @@ OF_TABLES = (
         "test_tables_are_copied_anew_and_every_epoch_can_be_read[named]",
     ),
     Mistake(
-        name="readers of a stale table are told that it is exact",
+        name="a stale table passes for exact",
         file="sink/delta/reading/lake.py",
         right="as_of=row.commit.epoch",
         wrong="as_of=asked.commit.epoch",

@@ -1,4 +1,4 @@
-"""Mistakes in verify and repair: what is compared, what is told of it, and what is written to mend it."""
+"""Mistakes in verify and repair: what they compare, what they report, and what they write to repair it."""
 
 from tests.mistakes.planted import Mistake
 

@@ -1,4 +1,4 @@
-"""`catchment run --events json` in a process of its own: whoever waits for it blocks on the pipe of its events."""
+"""`catchment run --events json` in a process of its own: who waits for it blocks on the pipe of its events."""
 
 import json
 import os

@@ -85,6 +85,13 @@ def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
     assert turned(8, tmp_path).world.trace != first.world.trace
 
 
+def test_each_mistake_can_be_planted() -> None:
+    """The rules that they take away are where they were: `make test` says so, and not a slice some days later."""
+    for plant, _ in ALL_MISTAKES.values():
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch)
+
+
 def _searched(name: str) -> Any:
     """A mistake whose seed is known costs one seed. To search for another takes minutes, for the rare ones many."""
     long = name in RARE and name not in FOUND_BY

@@ -1,4 +1,4 @@
-"""Which turns are told, and what is told while nothing happens."""
+"""Which turns reach a client, and what it receives while nothing happens."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def seconds_told(pace: Pace, now: list[float], seconds: float, turn: Any) -> list[tuple[float, object]]:
-    """What is told at a turn every half a second, and when."""
+def received(pace: Pace, now: list[float], seconds: float, turn: Any) -> list[tuple[float, object]]:
+    """What a client receives, at a turn every half a second, and when."""
     began, found = now[0], []
     while now[0] < began + seconds:
         now[0] += 0.5
@@ -38,20 +38,20 @@ def test_where_a_log_goes_on_a_place_comes_every_ten_seconds_also_between_heartb
     now: list[float],
 ) -> None:
     turn: Any = SomeTurn(told=False)
-    found = seconds_told(Pace(heartbeat_interval=2.0), now, 25.0, turn)
+    found = received(Pace(heartbeat_interval=2.0), now, 25.0, turn)
     assert [at for at, said in found if said is turn] == [10.0, 20.0]
     assert [at for at, said in found if isinstance(said, Heartbeat)] == [2, 4, 6, 8, 12, 14, 16, 18, 22, 24]
 
 
 def test_while_no_log_goes_on_there_are_heartbeats_alone(now: list[float]) -> None:
-    found = seconds_told(Pace(heartbeat_interval=5.0), now, 25.0, None)
+    found = received(Pace(heartbeat_interval=5.0), now, 25.0, None)
     assert [at for at, said in found if isinstance(said, Heartbeat)] == [5, 10, 15, 20, 25]
     assert len(found) == 5
-    assert seconds_told(Pace(), now, 25.0, None) == []
+    assert received(Pace(), now, 25.0, None) == []
 
 
-def test_what_is_told_puts_off_the_next_heartbeat(now: list[float]) -> None:
+def test_a_turn_with_rows_puts_off_the_next_heartbeat(now: list[float]) -> None:
     pace = Pace(heartbeat_interval=2.0)
     told: Any = SomeTurn(told=True)
-    assert seconds_told(pace, now, 1.5, told) == [(0.5, told), (1.0, told), (1.5, told)]
-    assert [at for at, _ in seconds_told(pace, now, 2.5, None)] == [2.0]
+    assert received(pace, now, 1.5, told) == [(0.5, told), (1.0, told), (1.5, told)]
+    assert [at for at, _ in received(pace, now, 2.5, None)] == [2.0]

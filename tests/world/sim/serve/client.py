@@ -215,7 +215,7 @@ class _Following:
         return self.ledger is not None
 
     def _must_begin_well(self) -> None:
-        """At the first vgtid nothing is told: either no row is copied, or the client begins at this moment."""
+        """Nothing comes before the first vgtid: either no row is copied, or the client begins at this moment."""
         assert self.ledger is not None
         assert self.ledger.cut is not None
         if self.habits.begins != CURRENT:

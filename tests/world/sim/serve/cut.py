@@ -17,7 +17,7 @@ class Copied:
     born_after: int | None
 
     def has(self, key: int) -> bool:
-        """Whether a row with that key is told."""
+        """Whether clients receive a row with that key."""
         return (
             self.done
             or (self.upto is not None and key <= self.upto)

@@ -27,11 +27,11 @@ def exercise(one: Exercise) -> Exercise:
 
 @exercise
 def steady(sim: "ServeSimulation") -> None:
-    """What is written is told to healthy clients at once, and slow ones hold up nobody."""
+    """Healthy clients receive what is written at once, and slow ones hold up nobody."""
     for _ in range(3):
         sim.write()
         lag = max(server.lag for server in sim.servers.values())
-        sim.until_told("the healthy are told what was written", _TOLD_SECONDS + lag)
+        sim.until_told("the healthy receive what was written", _TOLD_SECONDS + lag)
 
 
 @exercise
@@ -55,21 +55,21 @@ def quiet(sim: "ServeSimulation") -> None:
 
 @exercise
 def absence(sim: "ServeSimulation") -> None:
-    """A shard is away: the others are told meanwhile, and all of it once it is back."""
+    """A shard is away: clients receive the others meanwhile, and all of it once it is back."""
     port, away = next(iter(sim.network.by_port.items()))
     sim.network.cut_until[port] = sim.world.now + 3 * _SILENT_SECONDS
     sim.write()
     others = [name for name, server in sim.servers.items() if server is not away]
     lag = max(server.lag for server in sim.servers.values())
     seconds = _SILENT_SECONDS + lag + 6.0
-    sim.until_told("all are told of the others while a shard is away", seconds, others)
+    sim.until_told("all receive the others while a shard is away", seconds, others)
     sim.network.cut_until[port] = 0.0
-    sim.until_told("all are told of the shard that was away", 30.0)
+    sim.until_told("all receive the shard that was away", 30.0)
 
 
 @exercise
 def backlog(sim: "ServeSimulation") -> None:
-    """What was written while nobody read is told side by side, by the times of the logs."""
+    """What was written while nobody read comes side by side, by the times of the logs."""
     sim.skew.judges = True
     for client in sim.clients:
         client.away = client.habits.aligned
@@ -78,12 +78,12 @@ def backlog(sim: "ServeSimulation") -> None:
         sim.tend(1.0)
     for client in sim.clients:
         client.away = False
-    sim.until_told("all are told what was written while they were away", 60.0)
+    sim.until_told("all receive what was written while they were away", 60.0)
 
 
 @exercise
 def away_in_a_backlog(sim: "ServeSimulation") -> None:
-    """A shard goes away while a backlog is told side by side: the others wait for it, but not for long."""
+    """A shard goes away while a backlog comes side by side: the others wait for it, but not for long."""
     aligned = [client for client in sim.clients if client.habits.aligned]
     for client in aligned:
         client.away = True
@@ -94,11 +94,13 @@ def away_in_a_backlog(sim: "ServeSimulation") -> None:
     begun = {client: client.told_at for client in aligned}
     for client in aligned:
         client.away = False
-    sim.until("one is told again", lambda: any(one.told_at != at for one, at in begun.items()), 30.0)
+    sim.until(
+        "one receives something again", lambda: any(one.told_at != at for one, at in begun.items()), 30.0
+    )
     port, away = next(iter(sim.network.by_port.items()))
     sim.network.cut_until[port] = sim.world.now + 4 * _SILENT_SECONDS
     others = [name for name, server in sim.servers.items() if server is not away]
     lag = max(server.lag for server in sim.servers.values())
-    sim.until_told("all are told of the others", _SILENT_SECONDS + lag + 20.0, others)
+    sim.until_told("all receive the others", _SILENT_SECONDS + lag + 20.0, others)
     sim.network.cut_until[port] = 0.0
-    sim.until_told("all are told of the shard that was away", 60.0)
+    sim.until_told("all receive the shard that was away", 60.0)

@@ -24,12 +24,12 @@ Where = tuple[str, str]  # shard and table
 
 
 class Wrong(AssertionError):
-    """A client was told what it must not be told, or was not told what it must."""
+    """A client received what it must not receive, or did not receive what it must."""
 
 
 @dataclass
 class Transaction:
-    """What was told between a Begin and its Commit."""
+    """What came between a Begin and its Commit."""
 
     begin: Begin
     items: list[Row | Ddl | LastPk] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Transaction:
 
 @dataclass
 class Told:
-    """What was told from one vgtid to the next."""
+    """What came from one vgtid to the next."""
 
     transactions: list[Transaction] = field(default_factory=list)
     restarts: list[Restart] = field(default_factory=list)

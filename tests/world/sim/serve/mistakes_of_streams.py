@@ -28,7 +28,7 @@ def of_streams(plant: Plant) -> Plant:
     return plant
 
 
-# What is told.
+# What clients receive.
 
 
 @of_streams

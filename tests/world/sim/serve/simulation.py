@@ -203,7 +203,7 @@ class ServeSimulation:
         self.until("all servers are up", lambda: all(host.up for host in self.hosts), 60.0)
         self.until_told("have what the shards hold", _PATIENCE_SECONDS)
         self.until("all have a stream", lambda: all(one.connected for one in self.healthy()), 60.0)
-        if not self.mishaps.broken:  # else some are told only now that their log is lost
+        if not self.mishaps.broken:  # else some learn only now that their log is lost
             self.exercise = self.rng.choice(self.theme.exercises)
             EXERCISES[self.exercise](self)
         self.writers.last = True

@@ -1,4 +1,4 @@
-"""How far apart the shards are told of a client that asked for them side by side.
+"""How far apart the shards come to a client that asked for them side by side.
 
 No transaction may be told that was written more than two seconds after the oldest one that another shard has still to
 tell. Times are whole seconds, by the simulation's clock.
@@ -28,7 +28,7 @@ class Skew:
     most: float = 0.0
 
     def take(self, ledger: Ledger, told: Told, since: Mapping[str, tuple[int, int]]) -> None:
-        """What a client was told up to its ledger's vgtid; `since`: where the shards stood before. Raises Wrong."""
+        """What a client received up to its ledger's vgtid; `since`: where the shards stood before. Raises Wrong."""
         if not self.judges or ledger.cut is None or not ledger.cut.done or told.restarts:
             return
         seen = ledger.cut.time_us / 1e6 - START_SECONDS - _SEEN_SECONDS
@@ -48,7 +48,7 @@ class Skew:
                     ahead = written - self._time(other, left[0].seconds)
                     self.most = max(self.most, ahead)
                     if ahead > _BOUND_SECONDS + _ROUNDING:
-                        raise Wrong(f"{shard} is told {ahead:.1f} s ahead of what {other} has still to tell")
+                        raise Wrong(f"{shard} comes {ahead:.1f} s ahead of what {other} has still to send")
 
     def _rest(self, shard: str, place: tuple[int, int], seen: float) -> list[Group]:
         """The transactions behind a place that a turn may know of."""

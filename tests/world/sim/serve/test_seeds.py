@@ -39,6 +39,13 @@ def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
     assert (first.world.trace, first.world.steps) == (again.world.trace, again.world.steps)
 
 
+def test_each_mistake_can_be_planted() -> None:
+    """The rules that they take away are where they were: `make test` says so, and not a slice some days later."""
+    for plant in MISTAKES.values():
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch)
+
+
 @pytest.mark.wide
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", MISTAKES)

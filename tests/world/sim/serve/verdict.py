@@ -1,6 +1,6 @@
-"""The judge of what a client was told up to a vgtid. It believes the servers' own histories, and reads no log.
+"""The judge of what a client received up to a vgtid. It believes the servers' own histories, and reads no log.
 
-At each vgtid the client's rows must be those of all shards at its places, as far as they are copied. What was told
+At each vgtid the client's rows must be those of all shards at its places, as far as they are copied. What came
 since the vgtid before must be the shards' transactions between the two places: each once, in the order of the log.
 """
 
@@ -106,7 +106,7 @@ class Judge:
             at = next(
                 (n for n, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), -1
             )
-            return f"was told {found[at:][:2]}, and not {expected[at:][:2]} ({len(found)}, {len(expected)})"
+            return f"received {found[at:][:2]}, and not {expected[at:][:2]} ({len(found)}, {len(expected)})"
         return _chunks_wrong(told, shard, stands, without)
 
 
@@ -199,7 +199,7 @@ def _chunk_wrong(one: Transaction) -> str:
 
 
 def _must_complete(told: Told, before: Cut, now: Cut) -> None:
-    """The end of a table's copy is told with its last rows, and that of all copies with the last of them."""
+    """The end of a table's copy comes with its last rows, and that of all copies with the last of them."""
     said = {(one.shard, one.table.name) for one in told.completed if one.table is not None}
     ended = {
         (shard, table)
@@ -209,14 +209,14 @@ def _must_complete(told: Told, before: Cut, now: Cut) -> None:
         and not (before.shards[shard].tables[table].done and (shard, table) not in told.restarted)
     }
     if said != ended:
-        raise Wrong(f"that {sorted(said)} are copied was told, and it is {sorted(ended)}")
+        raise Wrong(f"that {sorted(said)} are copied was said, and it is {sorted(ended)}")
     all_said = any(one.table is None for one in told.completed)
     if all_said != (now.done and bool(ended)):
         raise Wrong(f"that all is copied was {'told' if all_said else 'not told'}; {sorted(ended)} are since")
 
 
 def _state(log: History, table: str, place: Place, copied: Copied, view: View) -> dict[int, Values]:
-    """A table's rows at a place as a client has them that is told so much of it."""
+    """A table's rows at a place as a client has them that has received so much of it."""
     found = {key: view.of(row) for key, row in log.rows_at(table, place).items() if copied.has(key)}
     return {key: values for key, values in found.items() if values is not None}
 

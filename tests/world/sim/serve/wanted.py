@@ -13,8 +13,8 @@ COLUMNS = ("id", "v", *(f"c{number}" for number in range(2, 12)))
 
 @dataclass(frozen=True)
 class View:
-    """What of a table's rows is told. `least`: rows with a smaller `v` are left out, and so are all further columns;
-    None: all rows with all columns."""
+    """Which of a table's rows a client receives. `least`: rows with a smaller `v` are left out, and so are all further
+    columns; None: all rows with all columns."""
 
     least: int | None = None
 

@@ -57,7 +57,7 @@ class _Line:
 
 @dataclass
 class Watch:
-    """`found` is told of what is wrong. `waited`: how often a client was not let in at once."""
+    """`found` receives what is wrong. `waited`: how often a client was not let in at once."""
 
     world: SimWorld
     lines: Lines
