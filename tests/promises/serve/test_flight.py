@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import flight
 
 from catchment.model.errors import Denied
+from catchment.serve.flight import service as service_module
 from catchment.serve.flight.service import FlightService
 from catchment.serve.hub.hub import Hub
 from catchment.serve.stream.source import source_of as stream_source
@@ -35,6 +37,10 @@ class OneFeed:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+
+    def admit(self, authorization: str) -> None:
+        if authorization != TOKEN:
+            raise Denied("no feed is open to this token")
 
     def hub(self, feed: str, authorization: str) -> Hub:
         if feed != "shop" or authorization != TOKEN:
@@ -188,9 +194,9 @@ def test_a_selection(servers: Servers, schema: str) -> None:
         ({"feed": "shop", "table": "mysql.user"}, TOKEN, "is no table|no table of any shard"),
         ({"feed": "shop", "table": "a.b", "vgtid": "{}"}, TOKEN, "."),
         ({"feed": "shop", "table": "a.b", "wish": 1}, TOKEN, "wish"),
-        ({"feed": "shop", "table": "a.b"}, "Bearer wrong", "not its token"),
+        ({"feed": "shop", "table": "a.b"}, "Bearer wrong", "is open to this token"),
         ({"feed": "other", "table": "a.b"}, TOKEN, "not its token"),
-        ({"feed": "shop", "table": "a.b"}, "", "not its token"),
+        ({"feed": "shop", "table": "a.b"}, "", "is open to this token"),
     ],
 )
 def test_what_is_refused(
@@ -204,6 +210,33 @@ def test_what_is_refused(
         assert "let-me-in" not in str(error.value)
         assert next(iter(servers.values())).password not in str(error.value)
         assert not hub.standings()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client, options: client.do_get(flight.Ticket(b"[" * (1 << 20)), options).read_all(),
+        lambda client, options: list(client.list_flights(b"x", options)),
+        lambda client, options: client.get_flight_info(flight.FlightDescriptor.for_path("t"), options),
+        lambda client, options: list(client.do_action(flight.Action("x", b"x"), options)),
+        lambda client, options: client.do_put(flight.FlightDescriptor.for_path("t"), pa.schema([]), options)[
+            0
+        ].close(),
+    ],
+    ids=["DoGet", "ListFlights", "GetFlightInfo", "DoAction", "DoPut"],
+)
+def test_nothing_is_decoded_for_one_without_a_token(
+    call: Callable[[flight.FlightClient, flight.FlightCallOptions], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+    monkeypatch.setattr(service_module, "ticket_of", asked.append)
+    doors: Any = OneFeed(None)  # type: ignore[arg-type]
+    with FlightService("grpc://127.0.0.1:0", doors, []) as running:
+        client = flight.connect(("127.0.0.1", running.port))
+        for headers in ([], [(b"authorization", b"Bearer wrong")]):
+            with pytest.raises(flight.FlightUnauthenticatedError, match="open to this token"):
+                call(client, flight.FlightCallOptions(headers=headers))
+    assert asked == []
 
 
 def test_a_client_that_is_gone_gives_its_reader_back(servers: Servers, schema: str) -> None:

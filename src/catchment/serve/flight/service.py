@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import flight
 
+from catchment.model.errors import Denied
 from catchment.serve.flight.chunks import Chunk, chunks, fits, nothing, schema_of
 from catchment.serve.flight.ticket import Ticket, ticket_of
 from catchment.serve.flight.told_parts import ToldParts
@@ -37,6 +38,10 @@ _ERRORS: Final = {
 class Doors(Protocol):
     """Who may read which feed."""
 
+    def admit(self, authorization: str) -> None:
+        """Raise Denied unless some feed is open to this header of a call."""
+        ...
+
     def hub(self, feed: str, authorization: str) -> Hub:
         """The clients of a feed. Raises Denied for a token that is not one of its own, and for a feed that is none."""
         ...
@@ -48,10 +53,21 @@ class _Authorization(flight.ServerMiddleware):  # type: ignore[misc]
 
 
 class _Authorizations(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Comes before every method, and before anything of a request is decoded."""
+
+    def __init__(self, doors: Doors) -> None:
+        super().__init__()
+        self._doors = doors
+
     def start_call(self, info: Any, headers: Mapping[str, Any]) -> _Authorization:
-        """Keep what the client says of itself."""
+        """Keep the client's token. Raises FlightUnauthenticatedError for one that opens no feed."""
         given = next((values for name, values in headers.items() if name.lower() == _HEADER), [""])
-        return _Authorization(str(given[0]))
+        text = str(given[0])
+        try:
+            self._doors.admit(text)
+        except Denied as error:
+            raise _told(error, "") from None
+        return _Authorization(text)
 
 
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]
@@ -61,7 +77,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         super().__init__(
             location,
             tls_certificates=certificates or None,
-            middleware={_TOKEN: _Authorizations()},
+            middleware={_TOKEN: _Authorizations(doors)},
         )
         self._doors = doors
 

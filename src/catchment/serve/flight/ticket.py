@@ -12,7 +12,8 @@ from catchment.serve.hub.ask import Ask
 from catchment.serve.rules.rule import Rule
 from catchment.serve.stream.flags import Flags
 
-BYTES_MAX: Final = 64 << 20
+# As large as a request over gRPC may be.
+BYTES_MAX: Final = 16 << 20
 
 
 class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -135,6 +135,15 @@ class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 Action = Protocol | MetaData | Txn | Add | Remove | Cdc
 
+_NAMES: dict[type[Action], str] = {
+    Protocol: "protocol",
+    MetaData: "metaData",
+    Txn: "txn",
+    Add: "add",
+    Remove: "remove",
+    Cdc: "cdc",
+}
+
 _decode = msgspec.json.Decoder(Line).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -162,22 +171,15 @@ def is_ours(info: dict[str, Any]) -> bool:
 
 
 def encoded(info: dict[str, Any], actions: Iterable[Action]) -> bytes:
-    """A commit; `info` is what `commit_info` gives."""
-    made = [Line(commit_info=info), *map(_as_line, actions)]
+    """A commit; `info` is what `commit_info` gives.
+
+    A field that has no value is left out, as Spark does. Some readers ask whether `deletionVector` is there, and not
+    whether it is null (delta-io/delta-rs#3055).
+    """
+    made = [{"commitInfo": info}, *({_NAMES[type(action)]: _given(action)} for action in actions)]
     return b"".join(_encode(line) + b"\n" for line in made)
 
 
-def _as_line(action: Action) -> Line:
-    match action:
-        case Protocol():
-            return Line(protocol=action)
-        case MetaData():
-            return Line(meta_data=action)
-        case Txn():
-            return Line(txn=action)
-        case Add():
-            return Line(add=action)
-        case Remove():
-            return Line(remove=action)
-        case Cdc():
-            return Line(cdc=action)
+def _given(action: Action) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(action)
+    return {name: value for name, value in fields.items() if value is not None}
