@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -28,9 +30,11 @@ from catchment.serve.stream.events import (
     VGtid,
 )
 from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.stream import Stream
 from catchment.serve.stream.vgtid import Start
 from tests.promises.stream.conftest import Servers
 from tests.promises.stream.sources import copies_done, source_of, until_copied, up_to, vgtid_of
+from tests.suite.drawn import drawn
 from tests.world.servers.gtids import newest_gtid
 
 TABLES = (
@@ -237,16 +241,36 @@ def test_a_program_needs_no_spark_and_no_lake(servers: Servers, schema: str) -> 
 
 
 def test_async(servers: Servers, schema: str) -> None:
+    """Waits that are cancelled at random moments lose no event, and the stream ends while one of them goes on."""
+    rng = random.Random(drawn("cancelled waits", 1 << 32))
+
+    async def next_of(stream: Stream) -> Event | None:
+        try:
+            return await asyncio.wait_for(anext(stream), rng.choice((0.001, 0.01, 0.3)))
+        except TimeoutError:
+            return None
+
     async def pulled() -> list[Event]:
         found: list[Event] = []
         async with catchment.stream(source_of(servers), rules=[f"{schema}.*"]) as stream:
-            async for event in stream:
-                found.append(event)
-                if isinstance(event, CopyCompleted) and event.table is None:
-                    break
+            while not any(isinstance(event, CopyCompleted) and event.table is None for event in found):
+                found += [event] if (event := await next_of(stream)) is not None else []
+            for number in range(20):
+                for server in servers.values():
+                    server.sql(f"INSERT INTO t1 VALUES ({100 + number}, 'n')", database=schema)
+                found += [event] if (event := await next_of(stream)) is not None else []
+            while len(rows(found)) < 9 + 20 * len(servers):
+                found += [event] if (event := await next_of(stream)) is not None else []
+            with suppress(TimeoutError):
+                while True:  # until nothing more is there: the last pull goes on when the stream ends
+                    found.append(await asyncio.wait_for(anext(stream), 0.001))
         return found
 
-    assert len(rows(asyncio.run(pulled()))) == 9
+    found = asyncio.run(pulled())
+    keys = [after[0] for _, _, after in rows(found) if after[0] >= 100]
+    assert sorted(keys) == sorted(list(range(100, 120)) * len(servers))
+    begins = [event for event in found if isinstance(event, Begin)]
+    assert len(begins) == sum(isinstance(event, Commit) for event in found)
 
 
 def test_heartbeats(servers: Servers, schema: str) -> None:

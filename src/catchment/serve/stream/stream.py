@@ -8,6 +8,7 @@ from typing import Self
 from catchment.config import CopyConfig
 from catchment.model.errors import ConfigError
 from catchment.model.table import Table
+from catchment.serve.stream.ahead import Ahead
 from catchment.serve.stream.batches_of import parts
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Event, Heartbeat, Part
@@ -32,7 +33,8 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
         self._flags = flags
         self._turned = self._turns()
         self._events = self._told()
-        self._pulled = False
+        self._ahead = Ahead(self._events)
+        self._pulled = self._ends = False
 
     @property
     def source(self) -> Sequence[str]:
@@ -45,15 +47,16 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
     def __next__(self) -> Event:
         """The next event. Raises CatchmentError."""
         self._pulled = True
-        return next(self._events)
+        return self._ahead.pulled() or next(self._events)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        """The next event; others may run while it is waited for. Raises CatchmentError."""
+        """The next event; others may run while it is waited for. Where the wait is cancelled, the next one gets what it
+        would have got. Raises CatchmentError."""
         self._pulled = True
-        event = await asyncio.to_thread(next, self._events, None)
+        event = await self._ahead.next()
         if event is None:
             raise StopAsyncIteration
         return event
@@ -75,7 +78,9 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """End the stream and its sessions; no event follows."""
+        """End the stream and its sessions; no event follows. Waits for a pull whose task was cancelled."""
+        self._ends = True
+        self._ahead.end()
         self._turned.close()
         self._epochs.stop()
 
@@ -113,7 +118,7 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
     def _turns(self) -> Generator[Turn | Heartbeat, None, None]:
         yield self._epochs.begun()
         pace = Pace(self._flags.heartbeat_interval)
-        while True:
+        while not self._ends:
             told = pace.told(self._epochs.turn(pace.wait))
             if told is not None:
                 yield told

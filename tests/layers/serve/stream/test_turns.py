@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from catchment import world
+from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.turns import Pace
 
@@ -23,9 +24,10 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def received(pace: Pace, now: list[float], seconds: float, turn: Any) -> list[tuple[float, object]]:
+def received(pace: Pace, now: list[float], seconds: float, turn: Any) -> list[tuple[float, Turn | Heartbeat]]:
     """What a client receives, at a turn every half a second, and when."""
-    began, found = now[0], []
+    began = now[0]
+    found: list[tuple[float, Turn | Heartbeat]] = []
     while now[0] < began + seconds:
         now[0] += 0.5
         said = pace.told(turn)
