@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tests.suite.costs import recorded
 
 SLICES = 6
-SALT = 3
+SALT = 1621
 _SALTS_TRIED = 3000
 
 
