@@ -160,9 +160,9 @@ def origin_of(endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: C
     came = new_in(list(SchemaEvents(()).of(behind.facts)), position)
     # The feed follows those from their CREATE on. It cannot begin with none.
     tables = {table: known for table, known in tables.items() if table not in came} or tables
-    _must_stand_behind_ddl(endpoint, position, tables, behind)
+    emptied = _emptied_since(endpoint, position, tables, behind)
     definitions = definitions_needed(endpoint, position, tables)
-    left = _left_by_rows(endpoint, position, tables, definitions)
+    left = emptied | _left_by_rows(endpoint, position, tables, definitions)
     return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
 
 
@@ -203,17 +203,20 @@ def _has_gone(read: Images) -> bool:
     return bool(pc.any(pc.equal(read.batch.column(SIDE), BEFORE)).as_py())
 
 
-def _must_stand_behind_ddl(
+def _emptied_since(
     endpoint: Endpoint, position: Position, tables: Collection[TableId], behind: Stretch
-) -> None:
-    """Raise CutMissed when the log behind the cut holds a statement that would end the feed. So it does
-    for one that leaves open how columns were declared at the cut.
+) -> frozenset[TableId]:
+    """The tables that a TRUNCATE emptied after the cut: no row image says which keys went.
+
+    Raises CutMissed when the log behind the cut holds a statement that would end the feed. So it does for one that
+    leaves open how columns were declared at the cut.
 
     So it is on a server at rest that wrote a checkpoint event behind its last statement. A snapshot there proves
     nothing of what stands in front of it.
     """
     events = SchemaEvents(tables).of(behind.facts)
     stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
+    emptied: set[TableId] = set()
     for event in stored.events:
         did = stored.judged(event, tables)
         if isinstance(did, Columns) and (did.modified or did.renamed):
@@ -227,6 +230,9 @@ def _must_stand_behind_ddl(
                 f"shard {endpoint.shard}, {did.table} at {event.at}: {did.reason}, and the log proves that visible "
                 "only when something follows: commit any transaction on the shard, then start again"
             )
+        if isinstance(did, Columns) and did.emptied:
+            emptied.add(did.table)
+    return frozenset(emptied)
 
 
 def _sealed_position(endpoint: Endpoint, server: Server) -> Position:

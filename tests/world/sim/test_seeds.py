@@ -79,6 +79,10 @@ def test_what_seeds_have_found_stays_mended(seed: int, tmp_path: Path) -> None:
     assert turned(seed, tmp_path).epochs
 
 
+def test_a_truncate_between_the_first_cut_and_the_look_for_the_largest_key(tmp_path: Path) -> None:
+    assert turned(339426, tmp_path, TRUNCATED).epochs
+
+
 def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
     first, again = (turned(7, tmp_path / name) for name in ("first", "again"))
     assert (first.world.trace, first.world.steps) == (again.world.trace, again.world.steps)

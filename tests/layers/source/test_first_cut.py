@@ -1,0 +1,45 @@
+"""Where a feed begins, beside writers: which rows its copy has to bring, and which the log does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.source import first_cut
+
+AFTER = {
+    "rows that went away": "DELETE FROM t WHERE id > 5",
+    "all rows that went away": "TRUNCATE TABLE t",
+    "nothing": "UPDATE t SET v = 2 WHERE id = 3",
+}
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_keys_that_went_between_the_cut_and_the_select_are_no_later_ones(
+    shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """The largest key is asked for after the cut. At the cut it may have been another one, whose row is copied."""
+    schema = fresh_schema(shard)
+    shard.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (3, 1), (5, 1), (9, 1)",
+        "UPDATE t SET v = 2 WHERE id = 3",
+        database=schema,
+    )
+    real: Any = first_cut.first_position
+
+    def then_written(session: Any) -> Any:
+        position = real(session)
+        shard.sql(AFTER[after], "INSERT INTO t VALUES (4, 1)", database=schema)
+        return position
+
+    monkeypatch.setattr(first_cut, "first_position", then_written)
+    endpoint = Endpoint("s", shard.host, shard.port, "catchment", shard.password)
+    origin = first_cut.origin_of(endpoint, lambda table: table.schema == schema, reserved=())
+    (copy,) = origin.state.copies
+    assert copy.table == TableId(schema, "t")
+    assert not copy.done
+    assert copy.born_after == ((9,) if after == "nothing" else None)
