@@ -1,6 +1,7 @@
 """What a run that goes on is in trouble with: shards that are away, epochs that are read again."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catchment import world
@@ -26,11 +27,13 @@ class _Known:
 class Troubles:
     """Counts failures until what failed succeeds, and logs them: at first, then ever more rarely.
 
-    Any thread may call it. `now` is replaced whole.
+    Any thread may call it. `now` is replaced whole. `heard` is called with each new one, in order, in the thread that
+    met the trouble: one that passes between two looks at `now` is heard of, too.
     """
 
     def __init__(self) -> None:
         self.now: tuple[Trouble, ...] = ()
+        self.heard: Callable[[tuple[Trouble, ...]], None] = lambda troubles: None
         self._lock = world.lock()
         self._known: dict[str, _Known] = {}
         self._met: tuple[ErrorNote, ...] = ()
@@ -73,6 +76,7 @@ class Troubles:
 
     def _replace(self) -> None:
         self.now = tuple(known.trouble for _, known in sorted(self._known.items()))
+        self.heard(self.now)
 
     def _maybe_log(self, known: _Known, now: int) -> None:
         if now < known.log_after_us or (not known.trouble.shard and known.trouble.tries < _EPOCH_LOGGED_FROM):

@@ -70,6 +70,9 @@ class Watch:
         owner = str(Owner.this_process())
         self.journal.begin(owner)
         self.observer.leased(self.journal.fence)
+        self.troubles.heard = self._hear
+        if self.troubles.now:
+            self._hear(self.troubles.now)
         self.notifier.tell(NotifyEvent.START, f"a run begins: {owner}")
         self._thread.start()
         return self
@@ -136,18 +139,25 @@ class Watch:
         seen, before = _Seen(troubles, throttled), self._shown
         try:
             seen = _Seen(troubles, throttled, self.course.look(throttled))
-            if troubles != before.troubles:
-                self.observer.in_trouble(troubles)
             if throttled != before.throttled:
                 self.observer.throttled(throttled)
             if seen.progress is not None:
                 self.observer.progressed(seen.progress)
         except Exception as error:
-            if self._failed != str(error):
-                self._failed = str(error)
-                _log.warning("telling what a run does failed, and the feed goes on", exc_info=error)
+            self._untold(error)
         self._shown = seen
         return seen
+
+    def _hear(self, troubles: tuple[Trouble, ...]) -> None:
+        try:
+            self.observer.in_trouble(troubles)
+        except Exception as error:
+            self._untold(error)
+
+    def _untold(self, error: Exception) -> None:
+        if self._failed != str(error):
+            self._failed = str(error)
+            _log.warning("telling what a run does failed, and the feed goes on", exc_info=error)
 
     def _notify_end(self, code: int, note: ErrorNote | None) -> None:
         why = f" by {note.kind}: {note.message}" if note is not None else ""

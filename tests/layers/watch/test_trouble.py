@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from catchment.model.errors import ConnectionLost, CutMissed, ServerSaid
+from catchment.model.errors import ConnectionLost, CutMissed, EngineError, ServerSaid
 from catchment.watch.troubles import Troubles
 from tests.world.worlds import SetClocks, put
 
@@ -95,3 +95,12 @@ def test_a_server_that_is_busy_is_not_away(now: Now) -> None:
     troubles = Troubles()
     troubles.failed(ServerSaid(1205, "Lock wait timeout exceeded"), "-80")
     assert str(troubles.now[0]).startswith("shard -80 fails since ")
+
+
+def test_a_trouble_that_passes_at_once_is_heard_of(now: Now) -> None:
+    heard: list[list[str]] = []
+    troubles = Troubles()
+    troubles.heard = lambda current: heard.append([one.kind for one in current])
+    troubles.failed(EngineError("a worker died"))
+    troubles.passed()
+    assert heard == [["EngineError"], []]
