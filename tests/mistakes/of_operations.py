@@ -4,6 +4,27 @@ from tests.mistakes.planted import Mistake
 
 OF_OPERATIONS = (
     Mistake(
+        name="a run does not wait for its state store",
+        file="state/patience.py",
+        right="            if patience is None or patience.stop.is_set():\n",
+        wrong="            if patience is None or not patience.stop.is_set():\n",
+        found_by="promises/crash/test_store_away.py::test_a_state_store_that_is_cut_off_and_comes_back",
+    ),
+    Mistake(
+        name="an object store that does not answer has damaged files",
+        file="sink/storage/refused.py",
+        right="    if isinstance(error, StorageAway):\n",
+        wrong="    if isinstance(error, FileNotFoundError):\n",
+        found_by="promises/crash/test_objects.py::test_a_store_that_is_gone_for_longer_than_requests_are_repeated",
+    ),
+    Mistake(
+        name="a run that waits for its state store cannot be stopped",
+        file="feed/loops.py",
+        right="                    if self.stop.is_set() and met.retry is Retry.SAME:\n",
+        wrong="                    if not self.stop.is_set() and met.retry is Retry.SAME:\n",
+        found_by="promises/crash/test_store_away.py::test_a_state_store_that_is_cut_off_and_comes_back",
+    ),
+    Mistake(
         name="the status page answers unknown paths",
         file="page/routes.py",
         right="            case path if path in _FILES:\n                return file_answer(path)\n",

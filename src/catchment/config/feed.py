@@ -144,8 +144,9 @@ class EpochConfig(Section):
     wait_max: Seconds | None = Field(
         default=None,
         ge=0,
-        description="For so long epochs wait for a shard, with growing pauses; then the run ends. Without it they wait "
-        "for ever, and for half a minute in a run with `--until-caught-up`.",
+        description="For so long a run waits for a shard, for the state store or for the object store of the lake, "
+        "with growing pauses; then it ends. Without it the run waits for ever, and with `--until-caught-up` for half a "
+        "minute.",
     )
 
     @model_validator(mode="after")

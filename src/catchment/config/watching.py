@@ -52,6 +52,8 @@ class NotifyEvent(Enum):
     RETENTION = "retention"
     NEW_TABLE = "new_table"
     SHARD_AWAY = "shard_away"
+    STATE_AWAY = "state_away"
+    LAKE_AWAY = "lake_away"
     STALE = "stale"
     DIFFERENCE = "difference"
 

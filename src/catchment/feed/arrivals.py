@@ -6,7 +6,7 @@ from catchment import world
 from catchment.epoch.work import Failed
 from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest
-from catchment.model.errors import Retry
+from catchment.model.errors import Retry, Scope
 
 
 class Arrivals:
@@ -25,12 +25,14 @@ class Arrivals:
     def must_do_without(self, failed: Sequence[Failed], others: Collection[str]) -> None:
         """Raise the error of a segment without which the epoch may not close.
 
-        That is one which cannot pass, one of a shard that has been away for too long, and any where no other arrived.
+        That is one which cannot pass or is not the shard's, one of a shard that has been away for too long, and any
+        where no other arrived.
         """
         now = world.steady_seconds()
         for one in sorted(failed, key=lambda failed: failed.error.retry is not Retry.NEVER):
             lasting = now - self._seen[one.shard] >= self._away_max
-            if one.error.retry is Retry.NEVER or lasting or not others:
+            its_own = one.error.scope is Scope.SHARD and one.error.retry is not Retry.NEVER
+            if not its_own or lasting or not others:
                 raise one.error
 
     def absent(self, tick: Tick, arrived: Collection[str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ Reading an epoch overlaps the apply of the one before; commits stay in order.
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from msgspec.structs import replace
@@ -27,9 +28,9 @@ from catchment.feed.children import Children
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.feed.policies import Policies
-from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
 from catchment.feed.staging import Ahead, Copying, Group, Staging
 from catchment.feed.tasks import Aside, TaskMaker
+from catchment.feed.tries import Tries
 from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.column_rule import MaskKey
 from catchment.model.cut import Tick
@@ -124,6 +125,11 @@ class Loop:
         """The newest manifest, from which the run goes on."""
         return self._standing
 
+    @property
+    def committed(self) -> Manifest:
+        """The newest one that is known to be committed."""
+        return self._committed
+
     def run(
         self,
         done: Callable[[Manifest], bool],
@@ -135,33 +141,22 @@ class Loop:
         `between`: an epoch that ends where the one before does, if one is due: a table enters, or an order is obeyed.
         `mender`: the same, of what is compared with the lake as of the epoch before.
         """
-        failures, well_at = 0, world.steady_seconds()
+        tries = Tries(self._wait_max, self._audience.troubles, self._stop)
         pending: world.Future[None] | None = None
         coming = Between(between, mender)
         with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
                 began = world.steady_seconds()
-                pending = self._go_between(coming.next(self._standing), applier, pending)
+                entering = self._tried(partial(coming.next, self._standing), tries, began, pending)
+                pending = self._go_between(entering, applier, pending)
                 if mender is not None and mender.due():
                     if pending is not None and (not self._applied(pending) or done(self._committed)):
                         return self._committed
                     pending = self._go_between(mender.next(self._standing), applier, None)
-                try:
-                    read = self._read_epoch(pending)
-                except CatchmentError as error:
-                    if self._stop.is_set():
-                        break
-                    failures += 1
-                    away = began - well_at
-                    if not may_repeat(error, failures) and not is_waited_for(error, away, self._wait_max):
-                        self._finish(pending)
-                        raise
-                    self._audience.troubles.failed(error)
-                    self._stop.wait(pause_seconds(failures))
-                    continue
+                read = self._tried(partial(self._read_epoch, pending), tries, began, pending)
                 if read is None:
                     continue
-                failures, well_at = 0, world.steady_seconds()
+                tries.succeeded()
                 self._tell_of_unread()
                 if pending is not None:
                     if not self._applied(pending) or done(self._committed):
@@ -177,6 +172,27 @@ class Loop:
                 self._pause(coming, began, read)
             self._finish(self._go_between(coming.taken(), applier, pending))
         return self._committed
+
+    def _tried(
+        self,
+        work: Callable[[], Manifest | None],
+        tries: Tries,
+        began: float,
+        pending: world.Future[None] | None,
+    ) -> Manifest | None:
+        """What a part of a turn that began at `began` comes to; None where it failed, and is to be done again. Raises
+        what cannot pass when that which is `pending` is applied."""
+        try:
+            return work()
+        except CatchmentError as error:
+            if self._stop.is_set():
+                return None
+            try:
+                tries.failed(error, began)
+            except CatchmentError:
+                self._finish(pending)
+                raise
+            return None
 
     def _finish(self, pending: world.Future[None] | None) -> None:
         """Wait until what is being applied is: whoever goes on from here finds it so."""

@@ -4,13 +4,14 @@ stopped it. Then the shard begins again, and another loop goes on."""
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from catchment import world
 from catchment.feed.between import Mends
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
 from catchment.feed.loop import Loop
 from catchment.feed.take_up import TakenUp
 from catchment.model.epoch import Manifest
-from catchment.model.errors import CatchmentError, LogLost
+from catchment.model.errors import CatchmentError, LogLost, Retry
 from catchment.model.source import Endpoint
 
 Between = Callable[[Manifest], Manifest | None]
@@ -27,12 +28,14 @@ class Turns:
 
 @dataclass(frozen=True)
 class Loops:
-    """Makes the loops of a run, and the clock of each. `loop_of` takes `standing` and `clock`."""
+    """Makes the loops of a run, and the clock of each. `loop_of` takes `standing` and `clock`. `stop` is set when the
+    run is to end: what it would try again then is left to the next run."""
 
     endpoints: Mapping[str, Endpoint]
     commands: Commands
     clock_of: Callable[[TakenUp], Clock]
     loop_of: Callable[..., Loop]
+    stop: world.Event
 
     def run(self, began: TakenUp, clock: Clock, turns: Turns) -> Manifest:
         """The last manifest committed, as `Loop.run`. `clock`: of the first loop; it is stopped, as all others are.
@@ -49,6 +52,8 @@ class Loops:
                     return last
                 except CatchmentError as met:
                     clock.stop()
+                    if self.stop.is_set() and met.retry is Retry.SAME:
+                        return loop.committed  # the next run goes on from there
                     began = self._behind(began, loop.standing, clock.number, met)
                 clock = self.clock_of(began)
         finally:

@@ -18,12 +18,12 @@ from catchment.epoch.work import Failed, Output
 from catchment.feed.applier import Applier
 from catchment.feed.commands import Commands
 from catchment.feed.comparisons import Comparisons, compare
-from catchment.feed.retries import may_repeat
 from catchment.feed.throttle import Throttle
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
 from catchment.model.order import Answer, Kept, Mended
+from catchment.model.retries import may_repeat
 from catchment.model.table import TableId
 from catchment.readers.strays import StrayTask
 from catchment.readers.verify import VerifyReceipt, VerifyTask

@@ -36,7 +36,7 @@ from catchment.feed.verifying import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
-from catchment.model.errors import CatchmentError, ConnectionLost
+from catchment.model.errors import CatchmentError, ConnectionLost, StateAway
 from catchment.model.source import Endpoint
 from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
@@ -50,6 +50,7 @@ from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
 from catchment.state.lease import hold
 from catchment.state.moments import time_text
+from catchment.state.patience import Patience
 from catchment.state.store import Store
 from catchment.watch.course import Course
 from catchment.watch.metrics import Metrics
@@ -124,15 +125,20 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
     feed, ports, stop, fault = edition.feed, asked.ports, asked.stop, asked.fault
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
+    troubles = Troubles()
+    wait_max = _wait_max(feed, follows=not asked.until_caught_up)
+    patience = Patience(stop, wait_max, troubles.went_away, lambda: troubles.came_back(StateAway.away))
     with (
-        closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
+        closing(Store.open(feed.state.get_secret_value(), feed.name, patience=patience)) as store,
         hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
-        _watch(feed, store, lease.fence, stop, _told_first(board, unfailing(asked.observer))) as watch,
+        _watch(
+            feed, store, lease.fence, troubles, stop, _told_first(board, unfailing(asked.observer))
+        ) as watch,
         served(feed, watch.vitals, board),
         sessions_of(feed, store, lease, stop, watch) as held,
     ):
-        applier = Applier(store, lease, sink, stop)
+        applier = Applier(store, lease, sink, stop, wait_max=wait_max, troubles=troubles)
         doing = watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         try:
@@ -140,7 +146,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         except CatchmentError as met:
             return edition.refused(met)
         edition.tell(partial(give, store, lease.fence, watch.observer.answered))
-        clock_of = partial(_started_clock, feed, endpoints, watch.troubles)
+        clock_of = partial(_started_clock, feed, endpoints, troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
         clock = clock_of(began)
@@ -159,18 +165,18 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
                 loop_of = partial(
                     Loop,
                     endpoints=endpoints,
-                    policy=_policy(feed, commands.aside, follows=not asked.until_caught_up),
+                    policy=_policy(feed, commands.aside, wait_max),
                     planner=planner,
                     engine=engine,
                     applier=applying,
                     audience=Audience(
-                        partial(_heard, births, shadows), watchers.committed, watchers.rested, watch.troubles
+                        partial(_heard, births, shadows), watchers.committed, watchers.rested, troubles
                     ),
                 )
                 enter = _Entering(shadows, _newcomers(feed, endpoints, sink, births, watchers.uncarried))
                 done = _caught_up(asked, commands, upkeep, enter.enters)
                 turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
-                last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
+                last = Loops(endpoints, commands, clock_of, loop_of, stop).run(began, clock, turns)
         except Superseded as met:
             superseded = True
             return met.edition
@@ -209,10 +215,14 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
     )
 
 
-def _policy(feed: Feed, aside: Aside, *, follows: bool) -> Policy:
-    epoch = feed.epoch
-    wait_max = 0.0 if epoch.wait_max is None and not follows else epoch.wait_max
-    key = feed.key_of_masks()
+def _wait_max(feed: Feed, *, follows: bool) -> float | None:
+    """Seconds for which a run waits for what is away; None: for ever. One that is to end waits for its tries only."""
+    given = feed.epoch.wait_max
+    return 0.0 if given is None and not follows else given
+
+
+def _policy(feed: Feed, aside: Aside, wait_max: float | None) -> Policy:
+    epoch, key = feed.epoch, feed.key_of_masks()
     return Policy(
         epoch.interval, Policies(feed.changes_for), _copying(feed, key), epoch.away_max, key, aside, wait_max
     )
@@ -232,14 +242,16 @@ def _told_first(board: Board | None, observer: Observer) -> Observer:
     return observer if board is None else board.before(observer)
 
 
-def _watch(feed: Feed, store: Store, fence: int, stop: world.Event, observer: Observer) -> Watch:
+def _watch(
+    feed: Feed, store: Store, fence: int, troubles: Troubles, stop: world.Event, observer: Observer
+) -> Watch:
     journal = Journal(store, fence, feed.copying.strategy)
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
     notifier, file = Notifier(feed.name, feed.notify, observer.noticed), feed.metrics.file
     course = Course(feed.copying.place_of)
     vitals.registry.register(ProgressMetrics(feed.name, lambda: course.newest))
-    return Watch(journal, vitals, Troubles(), notifier, course, file=file, stop=stop, observer=observer)
+    return Watch(journal, vitals, troubles, notifier, course, file=file, stop=stop, observer=observer)
 
 
 def _watchers(feed: Feed, logs: dict[str, _Log], began: TakenUp, upkeep: Upkeep, watch: Watch) -> Watchers:

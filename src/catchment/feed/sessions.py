@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed
-from catchment.model.errors import LeaseLost, StateError, StoppedWaiting
+from catchment.model.errors import StateError, StoppedWaiting
 from catchment.model.sessions import Claim, Held, Needs, may_hold, why_waiting
 from catchment.state.lease import Lease
 from catchment.state.sessions import Claims
@@ -114,14 +114,9 @@ class Sessions:
         return found if _granted(found) else [replace(one, held=0) for one in found]
 
     def _if_free(self) -> Sequence[Claim]:
-        """What the run has now of what it waits for. A store that is away for a moment ends no wait."""
-        try:
-            if _granted(self._claimed(self._claims.now())):
-                return self._claims.change(self._claimed)
-        except LeaseLost:
-            raise
-        except StateError as error:
-            _log.warning("the run goes on waiting for sessions: %s", error)
+        """What the run has now of what it waits for."""
+        if _granted(self._claimed(self._claims.now())):
+            return self._claims.change(self._claimed)
         return ()
 
     def _take(self, claims: Sequence[Claim]) -> None:

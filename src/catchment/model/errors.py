@@ -27,13 +27,27 @@ class Retry(Enum):
     SAME = "same work again"
 
 
+class Scope(Enum):
+    """The smallest thing that a trouble holds up, while all else goes on."""
+
+    CHUNK = "chunk"
+    TABLE = "table"
+    SHARD = "shard"
+    TARGET = "target"
+    CLIENT = "client"
+    FEED = "feed"
+
+
 class CatchmentError(Exception):
     """Root of all errors raised by Catchment. `shard`: where it happened, empty where that is not known. `place`: of
     what stands in that shard's log, as `binlog.000042:1337`; empty where it is nothing of a log. `way_out`: what else
-    can be done about it where it ended."""
+    can be done about it where it ended. `away`: what does not answer and is waited for, empty for any other error.
+    `scope`: what it holds up."""
 
     retry = Retry.NEVER
+    scope = Scope.FEED
     exit_code = 70
+    away = ""
     shard = ""
     place = ""
     way_out = ""
@@ -58,6 +72,7 @@ class NotInstalled(CatchmentError):
 class SourceError(CatchmentError):
     """A shard refuses, or cannot be used as it is set up."""
 
+    scope = Scope.SHARD
     exit_code = 3
 
 
@@ -65,10 +80,13 @@ class ConnectionLost(SourceError):
     """The connection to a shard broke or was refused; the same work may succeed later."""
 
     retry = Retry.SAME
+    away = "the shard"
 
 
 class Unsupported(SourceError):
     """The source holds something that Catchment does not carry (a type, a statement, an engine)."""
+
+    scope = Scope.TABLE
 
 
 class ChildrenSought(SourceError):
@@ -83,6 +101,8 @@ class Undescribed(Unsupported):
 
 class AlteredUnseen(SourceError):
     """Rows of the log do not fit the definition of their table at that position."""
+
+    scope = Scope.TABLE
 
 
 class OtherServer(SourceError):
@@ -120,6 +140,7 @@ class NothingVisible(SourceError):
 class TooManyImages(SourceError):
     """The changes behind a group of chunks are more than may be held in memory; smaller chunks may have fewer."""
 
+    scope = Scope.CHUNK
     retry = Retry.SAME
 
 
@@ -130,6 +151,7 @@ class IncompleteImage(SourceError):
 class WireError(CatchmentError):
     """Bytes from a server cannot be understood."""
 
+    scope = Scope.SHARD
     exit_code = 4
 
 
@@ -162,40 +184,52 @@ class ServerSaid(SourceError):
 class SinkError(CatchmentError):
     """The lake refuses a write or is not what the state store says."""
 
+    scope = Scope.TARGET
     exit_code = 5
 
 
 class TooSlow(CatchmentError):
     """A client of a server takes what it is told more slowly than it comes."""
 
+    scope = Scope.CLIENT
     retry = Retry.SAME
 
 
 class ServerStops(CatchmentError):
     """A server ends; its clients may go on at another one."""
 
+    scope = Scope.CLIENT
     retry = Retry.SAME
 
 
 class ClientLeft(CatchmentError):
     """A client of a server has left while it stood in line: nobody hears of this."""
 
+    scope = Scope.CLIENT
+
 
 class TakenOver(CatchmentError):
     """Another client has come under the name of this one."""
+
+    scope = Scope.CLIENT
 
 
 class Denied(CatchmentError):
     """A client of a server has not shown that it may read a feed."""
 
+    scope = Scope.CLIENT
+
 
 class TooLarge(CatchmentError):
     """A message of a server is larger than its client takes; names what it holds."""
+
+    scope = Scope.CLIENT
 
 
 class TooManyClients(CatchmentError):
     """A server has as many clients as it may."""
 
+    scope = Scope.CLIENT
     retry = Retry.SAME
 
 
@@ -203,6 +237,13 @@ class SinkConflict(SinkError):
     """Another writer committed first; start over from a fresh handle."""
 
     retry = Retry.SAME
+
+
+class SinkAway(SinkError):
+    """The store of the lake does not answer; the same work may succeed later."""
+
+    retry = Retry.SAME
+    away = "the lake"
 
 
 class SinkRestored(SinkError):
@@ -213,6 +254,13 @@ class StateError(CatchmentError):
     """The state store cannot be read or written."""
 
     exit_code = 6
+
+
+class StateAway(StateError):
+    """The state store does not answer, or is too busy or too full to write; the same work may succeed later."""
+
+    retry = Retry.SAME
+    away = "the state store"
 
 
 class LeaseHeld(StateError):

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -34,13 +35,17 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from catchment import world
-from catchment.model.errors import ConfigError, StateError
+from catchment.model.errors import ConfigError, StateAway, StateError
 from catchment.model.version import __version__
+from catchment.state.refusals import advice
 
 # Of layout 1 are stores of records without a version; they become layout 2 with the first record that is written.
 SCHEMA_VERSION = 2
 _KNOWN_VERSIONS = (1, SCHEMA_VERSION)
 _BUSY_SECONDS = 10.0
+_CONNECT_SECONDS = 10
+# Longer than a server waits for a lock of a row (innodb_lock_wait_timeout is 50 s): its own word comes first.
+_ANSWER_SECONDS = 60
 _MAKE_ATTEMPTS = 5
 _MAKE_PAUSE_SECONDS = 0.1
 _RECORD_BYTES_MAX = 2**32 - 1  # makes it a LONGBLOB on MySQL
@@ -111,18 +116,6 @@ session_table = Table(
 _VERSION = select(version_table.c.version)
 _NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 
-# What SQLite says, and what helps.
-_ADVICE = {
-    "unable to open database file": "check that the directory exists and may be written",
-    "attempt to write a readonly database": "check the permissions of the file and its directory",
-    "file is not a database": "it is damaged or not a state store; move it away, it is rebuilt from the lake",
-    "malformed": "it is damaged; move it away, it is rebuilt from the lake",
-    "database or disk is full": "free some space, then run the same command again",
-    "disk I/O error": "check the disk, then run the same command again",
-    "database is locked": "another program holds it open; end that program",
-    "no such table": "it is not a state store, or was replaced while in use; run the same command again",
-}
-
 
 class Database:
     """Engine and tables of one state store. Every method raises StateError, or ConfigError for options in the URL
@@ -132,8 +125,15 @@ class Database:
         """The store at a SQLAlchemy URL; connects to nothing yet."""
         self._url = make_url(url)
         self.file = _sqlite_file(self._url)
-        with self._edge(), self._options():
-            self._engine = _engine(self._url)
+        try:
+            with self._options():
+                self._engine = _engine(self._url)
+        except (ImportError, NoSuchModuleError) as fault:
+            raise StateError(
+                f"state store {self}: no driver for {self._url.drivername} is installed ({fault})"
+            ) from fault
+        except SQLAlchemyError as fault:
+            raise self._state_error(fault) from fault
 
     def open(self, *, create: bool) -> None:
         """Check that it is a state store of ours; with `create` make file and tables when they are missing."""
@@ -247,21 +247,17 @@ class Database:
 
     @contextmanager
     def _edge(self) -> Iterator[None]:
+        # SQLAlchemy 2 lets the driver's own errors through where it sets the isolation level of a connection.
+        drivers = self._engine.dialect.loaded_dbapi.Error
         try:
             yield
-        except (SQLAlchemyError, ImportError) as fault:
+        except (SQLAlchemyError, drivers) as fault:
             raise self._state_error(fault) from fault
 
     def _state_error(self, fault: Exception) -> StateError:
-        if isinstance(fault, ImportError | NoSuchModuleError):
-            return StateError(
-                f"state store {self}: no driver for {self._url.drivername} is installed ({fault})"
-            )
-        cause = str(getattr(fault, "orig", None) or fault)
-        advice = next(
-            (help_ for said, help_ in _ADVICE.items() if said in cause), "check `state` in the feed file"
-        )
-        return StateError(f"state store {self}: {cause}; {advice}")
+        passes, helps = advice(fault)
+        said = f"state store {self}: {getattr(fault, 'orig', None) or fault}; {helps}"
+        return StateAway(said) if passes else StateError(said)
 
 
 def mark_layout(connection: Connection) -> None:
@@ -278,14 +274,28 @@ def _sqlite_file(url: URL) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
+def _connect_args(url: URL) -> dict[str, Any]:
+    """What a driver gets beside what the URL says: a server that hangs is given up, as one that is gone."""
+    driver = url.get_driver_name()
+    given: dict[str, Any] = {}
+    if driver == "pymysql":
+        given = {
+            "connect_timeout": _CONNECT_SECONDS,
+            "read_timeout": _ANSWER_SECONDS,
+            "write_timeout": _ANSWER_SECONDS,
+        }
+    elif driver.startswith("psycopg"):
+        given = {"connect_timeout": _CONNECT_SECONDS, "tcp_user_timeout": _ANSWER_SECONDS * 1000}
+    given = {name: value for name, value in given.items() if name not in url.query}
+    if url.password and driver == "pymysql":
+        given["password"] = url.password.encode()  # PyMySQL would send a text in Latin-1
+    return given
+
+
 def _engine(url: URL) -> Engine:
     file = _sqlite_file(url)
     if file is None:
-        # As bytes, since PyMySQL sends a text in Latin-1.
-        password = (
-            {"password": url.password.encode()} if url.password and url.get_driver_name() == "pymysql" else {}
-        )
-        return create_engine(url, pool_pre_ping=True, connect_args=password)
+        return create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -19,6 +19,7 @@ from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
 from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Setting, Trouble, with_errors
+from catchment.state.patience import Patience, patient
 from catchment.state.statements import DELETE_ENTRY, ENTRY, INSERT_ENTRY
 from catchment.state.store import Store
 
@@ -44,6 +45,11 @@ class Journal:
     def fence(self) -> int:
         """That of the run which writes."""
         return self._fence
+
+    @property
+    def patience(self) -> Patience | None:
+        """How long what the loop reads and writes waits for the store; what others write does not."""
+        return self._store.patience
 
     def begin(self, owner: str) -> None:
         """A run begins."""
@@ -83,11 +89,13 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _THROTTLED, shards)
 
+    @patient
     def settings(self) -> tuple[Setting, ...]:
         """The settings of the copy that were changed and are in force."""
         with self._store.database.transaction() as connection:
             return _get(connection, self._store, _SETTINGS, tuple[Setting, ...]) or ()
 
+    @patient
     def put_settings(self, settings: tuple[Setting, ...]) -> None:
         """The settings that are in force now, in place of those that were."""
         with self._store.database.transaction() as connection:
@@ -100,6 +108,7 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _PROGRESS, progress)
 
+    @patient
     def verification(self) -> Verification:
         """What is known of the comparisons that runs make in the background."""
         with self._store.database.transaction() as connection:
@@ -111,11 +120,13 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _VERIFICATION, known)
 
+    @patient
     def uncarried(self) -> tuple[NotCarried, ...]:
         """The tables that were not carried when the set was written last."""
         with self._store.database.transaction() as connection:
             return _get(connection, self._store, _UNCARRIED, tuple[NotCarried, ...]) or ()
 
+    @patient
     def put_uncarried(self, tables: tuple[NotCarried, ...]) -> None:
         """The tables that are not carried now, in place of those that were not."""
         with self._store.database.transaction() as connection:

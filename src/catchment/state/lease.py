@@ -20,6 +20,7 @@ from catchment.model.errors import LeaseHeld, LeaseLost, StateError
 from catchment.state.database import lease_table
 from catchment.state.decoders import decoded
 from catchment.state.journal import give_sign_of_life
+from catchment.state.patience import until_there
 from catchment.state.statements import LEASE, RELEASE, RENEW
 from catchment.state.store import Store
 
@@ -77,10 +78,11 @@ class Lease:
     def check(self) -> None:
         """Call before anything that cannot be taken back; raises LeaseLost or StateError.
 
-        After a pause longer than the lease (a frozen process) it asks the store before going on.
+        After a pause longer than the lease (a frozen process, a store that was away) it asks the store before going
+        on, and waits for it as the store's patience says: nobody can take the lease without the store either.
         """
         if self.lost:
-            self._renew()
+            until_there(self._renew, self._store.patience)
 
     def release(self) -> None:
         """Give the lease back, so that a later runner need not wait; without a store it runs out by

@@ -3,7 +3,7 @@
 import msgspec
 
 from catchment.model.birth import Birth
-from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
+from catchment.model.errors import INTERRUPTED, CatchmentError
 from catchment.model.progress import Progress
 from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
@@ -57,14 +57,16 @@ class RunNote(msgspec.Struct, frozen=True):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """What fails since `since_us` (microseconds since 1970) in so many tries: a shard's clock, or without a shard
-    the reading of an epoch. `kind` and `message` are those of the newest error."""
+    """What fails since `since_us` (microseconds since 1970) in so many tries: a shard's clock, what is `away` (the
+    state store, the lake), or without either the reading of an epoch. `kind` and `message` are those of the newest
+    error; `away` is set for a shard, too, where it does not answer."""
 
     shard: str
     since_us: int
     tries: int
     kind: str
     message: str
+    away: str = ""
 
     def __str__(self) -> str:
         return f"{self.what} since {time_text(self.since_us)} (try {self.tries}): {self.message}"
@@ -72,9 +74,14 @@ class Trouble(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         """Who is in trouble, without the reason."""
-        if not self.shard:
-            return "the epoch is read again"
-        return f"shard {self.shard} {'is away' if self.kind == ConnectionLost.__name__ else 'fails'}"
+        if self.shard:
+            return f"shard {self.shard} {'is away' if self.away else 'fails'}"
+        return f"{self.away} is away" if self.away else "the epoch is read again"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from other troubles of the same time."""
+        return self.shard, "" if self.shard else self.away
 
 
 class NotCarried(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from catchment.model.errors import StateError
 from catchment.model.order import Answer, Kept, Order
 from catchment.state.database import lease_table, order_table
 from catchment.state.decoders import decoded
+from catchment.state.patience import patient
 from catchment.state.store import Store
 
 _ATTEMPTS = 20
@@ -47,6 +48,7 @@ def give(store: Store, order: Order) -> int:
     raise StateError(f"state store {store.database}: others gave orders {_ATTEMPTS} times first; try again")
 
 
+@patient
 def open_orders(store: Store) -> tuple[Kept, ...]:
     """Those without an answer, in order."""
     with store.database.snapshot() as connection:
@@ -54,6 +56,7 @@ def open_orders(store: Store) -> tuple[Kept, ...]:
     return tuple(Kept(number, _read(store, asked, Order)) for number, asked in rows)
 
 
+@patient
 def answer(store: Store, orders: tuple[Kept, ...], answers: tuple[Answer, ...], fence: int) -> None:
     """Answer orders; raises LeaseLost when another runner has taken over."""
     with store.database.transaction() as connection:

@@ -12,6 +12,7 @@ from catchment import world
 from catchment.model.sessions import Claim
 from catchment.state.database import lease_table, session_table, version_table
 from catchment.state.lease import LEASE_SECONDS
+from catchment.state.patience import Patience, patient
 from catchment.state.store import Store
 
 _claim, _lease = session_table.c, lease_table.c
@@ -53,11 +54,18 @@ class Claims:
         """Whose claims `change` writes."""
         return self._store.feed, self._fence
 
+    @property
+    def patience(self) -> Patience | None:
+        """How long the run waits while the store is away."""
+        return self._store.patience
+
+    @patient
     def now(self) -> list[Claim]:
         """The claims that count."""
         with self._store.database.transaction() as connection:
             return self._living(connection)[0]
 
+    @patient
     def change(self, decide: Decide) -> Sequence[Claim]:
         """Put what is decided of the claims that count in the place of those of this run; it is returned.
 

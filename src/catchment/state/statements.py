@@ -4,7 +4,7 @@ To build one takes SQLAlchemy longer than SQLite takes to run it. `of` is the fe
 fence.
 """
 
-from sqlalchemy import BindParameter, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, bindparam, delete, insert, literal, select, update
 
 from catchment.state.database import journal_table, lease_table, record_table
 
@@ -23,6 +23,7 @@ RELEASE = _held.values(owner="")
 LEASE = select(_lease.fence, _lease.owner, _lease.renewals).where(_lease.feed == _of)
 
 RECORD = select(_record.record).where(*_one_record)
+HAS_RECORD = select(literal(1)).where(*_one_record)
 DELETE_RECORD = delete(record_table).where(*_one_record)
 INSERT_RECORD = insert(record_table)
 _newest_first = (_record.feed == _of, _record.kind == _what)

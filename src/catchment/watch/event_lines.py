@@ -10,7 +10,6 @@ from catchment.config import NotifyEvent
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import epoch_text
-from catchment.model.errors import ConnectionLost
 from catchment.model.order import Kept
 from catchment.model.sessions import Held
 from catchment.model.shard import Copy
@@ -24,7 +23,14 @@ from catchment.watch.report import Report, Rest
 Event = dict[str, object]
 
 # Of these the events `started`, `ended`, `table` and `shard` tell, sooner and with more.
-_TOLD_OTHERWISE = (NotifyEvent.START, NotifyEvent.END, NotifyEvent.STALE, NotifyEvent.SHARD_AWAY)
+_TOLD_OTHERWISE = (
+    NotifyEvent.START,
+    NotifyEvent.END,
+    NotifyEvent.STALE,
+    NotifyEvent.SHARD_AWAY,
+    NotifyEvent.STATE_AWAY,
+    NotifyEvent.LAKE_AWAY,
+)
 
 
 class EventLines:
@@ -34,7 +40,7 @@ class EventLines:
         self._standing: Manifest | None = None
         self._states: dict[TableId, TableState] = {}
         self._phases: dict[ShardTable, str] = {}
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[tuple[str, str], Trouble] = {}
         self._throttled: dict[str, Throttled] = {}
         self._rests = False
         self._copied_at: int | None = None
@@ -95,19 +101,23 @@ class EventLines:
 
     def in_trouble(self, troubles: tuple[Trouble, ...]) -> Iterator[Event]:
         """What the run tries again."""
-        before, self._troubles = self._troubles, {one.shard: one for one in troubles}
-        for shard, one in self._troubles.items():
-            if shard in before:
+        before, self._troubles = self._troubles, {one.key: one for one in troubles}
+        for key, one in self._troubles.items():
+            if key in before:
                 continue
             why: Event = {"since": time_text(one.since_us), "error": one.kind, "message": one.message}
-            if shard:
-                state = "away" if one.kind == ConnectionLost.__name__ else "fails"
-                yield {"event": "shard", "shard": shard, "state": state, **why}
+            if one.shard:
+                state = "away" if one.away else "fails"
+                yield {"event": "shard", "shard": one.shard, "state": state, **why}
+            elif one.away:
+                yield {"event": "away", "what": one.away, "state": "away", **why}
             else:
                 yield {"event": "retry", **why}
-        for shard in before.keys() - self._troubles.keys():
+        for shard, away in before.keys() - self._troubles.keys():
             if shard:
                 yield {"event": "shard", "shard": shard, "state": "back"}
+            elif away:
+                yield {"event": "away", "what": away, "state": "back"}
 
     def throttled(self, shards: tuple[Throttled, ...]) -> Iterator[Event]:
         """Of which shards no rows are copied for the source's sake."""

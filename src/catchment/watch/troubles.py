@@ -9,6 +9,7 @@ from catchment.model.errors import CatchmentError
 from catchment.state.notes import ErrorNote, Trouble, with_errors
 
 # An epoch is often read twice, as when a cut was torn; more than this is worth a line.
+_EPOCH = ("", "")
 _EPOCH_LOGGED_FROM = 3
 _LOG_SECONDS_MIN = 60.0
 _LOG_SECONDS_MAX = 3600.0
@@ -35,38 +36,24 @@ class Troubles:
         self.now: tuple[Trouble, ...] = ()
         self.heard: Callable[[tuple[Trouble, ...]], None] = lambda troubles: None
         self._lock = world.lock()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[tuple[str, str], _Known] = {}
         self._met: tuple[ErrorNote, ...] = ()
 
     def failed(self, error: CatchmentError, shard: str = "", since_us: int | None = None) -> None:
         """A try that began at `since_us` failed: the clock's of a shard, or the loop's of an epoch."""
-        now = world.now_us()
-        with self._lock:
-            if any(known.error is error for known in self._known.values()):
-                return  # the clock's, which the loop meets when it waits for a tick
-            known = self._known.get(shard)
-            since, tries = (
-                (known.trouble.since_us, known.trouble.tries + 1) if known else (since_us or now, 1)
-            )
-            trouble = Trouble(shard, since, tries, type(error).__name__, str(error))
-            if known is None:
-                known = self._known[shard] = _Known(trouble, error, now)
-            known.trouble, known.error = trouble, error
-            self._met = with_errors(self._met, (ErrorNote.of(error, now),))
-            self._replace()
-            self._maybe_log(known, now)
+        self._failed(error, (shard, ""), since_us)
 
     def passed(self, shard: str = "") -> None:
         """A try succeeded."""
-        if shard not in self._known:  # as nearly always
-            return
-        with self._lock:
-            known = self._known.pop(shard)
-            self._replace()
-        if known.logged:
-            seconds = (world.now_us() - known.trouble.since_us) / 1e6
-            whole = f"shard {shard} answers" if shard else "the epoch was read"
-            _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
+        self._passed((shard, ""))
+
+    def went_away(self, error: CatchmentError) -> None:
+        """What the error calls `away` did not answer: no shard."""
+        self._failed(error, ("", error.away))
+
+    def came_back(self, away: str) -> None:
+        """It answers again."""
+        self._passed(("", away))
 
     def take_errors(self) -> tuple[ErrorNote, ...]:
         """The errors met since the last call."""
@@ -74,12 +61,43 @@ class Troubles:
             met, self._met = self._met, ()
         return met
 
+    def _failed(self, error: CatchmentError, key: tuple[str, str], since_us: int | None = None) -> None:
+        now = world.now_us()
+        with self._lock:
+            if any(known.error is error for known in self._known.values()):
+                return  # the clock's, which the loop meets when it waits for a tick
+            known, (shard, away) = self._known.get(key), key
+            since, tries = (
+                (known.trouble.since_us, known.trouble.tries + 1) if known else (since_us or now, 1)
+            )
+            away = error.away if shard else away
+            trouble = Trouble(shard, since, tries, type(error).__name__, str(error), away)
+            if known is None:
+                known = self._known[key] = _Known(trouble, error, now)
+            known.trouble, known.error = trouble, error
+            self._met = with_errors(self._met, (ErrorNote.of(error, now),))
+            self._replace()
+            self._maybe_log(known, now)
+
+    def _passed(self, key: tuple[str, str]) -> None:
+        if key not in self._known:  # as nearly always
+            return
+        with self._lock:
+            known = self._known.pop(key)
+            self._replace()
+        if known.logged:
+            seconds = (world.now_us() - known.trouble.since_us) / 1e6
+            shard, away = key
+            whole = f"shard {shard} answers" if shard else f"{away} answers" if away else "the epoch was read"
+            _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
+
     def _replace(self) -> None:
         self.now = tuple(known.trouble for _, known in sorted(self._known.items()))
         self.heard(self.now)
 
     def _maybe_log(self, known: _Known, now: int) -> None:
-        if now < known.log_after_us or (not known.trouble.shard and known.trouble.tries < _EPOCH_LOGGED_FROM):
+        early = known.trouble.key == _EPOCH and known.trouble.tries < _EPOCH_LOGGED_FROM
+        if now < known.log_after_us or early:
             return
         _log.warning("%s", known.trouble)
         known.logged = True

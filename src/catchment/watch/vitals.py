@@ -3,12 +3,14 @@ replaced whole. They are there from a run's first moment on, and the file says h
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, write_to_textfile
 
 from catchment import world
+from catchment.model.errors import SinkAway, StateAway
 from catchment.model.throttle import Throttled
 from catchment.state.notes import ErrorNote, Trouble
 
@@ -39,6 +41,14 @@ class Vitals:
         self._away = self._gauge(
             "shard_away_seconds", "For how long a shard has not answered; 0: it does.", "shard"
         )
+        self._others_away = {
+            StateAway.away: self._gauge(
+                "state_away_seconds", "For how long the state store has not answered; 0: it does."
+            ),
+            SinkAway.away: self._gauge(
+                "lake_away_seconds", "For how long the lake's store has not answered; 0: it does."
+            ),
+        }
         self._uncarried = self._gauge(
             "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
         )
@@ -57,10 +67,15 @@ class Vitals:
 
     def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
         """What is in trouble now."""
-        since = {trouble.shard: trouble.since_us / 1e6 for trouble in troubles}
+        since = {trouble.key: trouble.since_us / 1e6 for trouble in troubles}
+
+        def seconds(shard: str, away: str = "") -> float:
+            return max(0.0, self._clock() - since.get((shard, away), math.inf))
+
         for shard in self._shards:
-            seconds = max(0.0, self._clock() - since[shard]) if shard in since else 0.0
-            self._away.labels(self._feed, shard).set(seconds)
+            self._away.labels(self._feed, shard).set(seconds(shard))
+        for away, gauge in self._others_away.items():
+            gauge.labels(self._feed).set(seconds("", away))
 
     def observe_throttled(self, shards: Iterable[Throttled]) -> None:
         """Which shards copy no rows now for the source's sake. A check has a value and a limit where it has numbers."""

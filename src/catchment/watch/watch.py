@@ -2,6 +2,7 @@
 ended."""
 
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Self
 
 from catchment import world
 from catchment.config import NotifyEvent
-from catchment.model.errors import INTERRUPTED, StateError
+from catchment.model.errors import INTERRUPTED, SinkAway, StateAway, StateError
 from catchment.model.progress import Progress, essence
 from catchment.model.throttle import Throttled
 from catchment.state.journal import Journal
@@ -28,6 +29,11 @@ _LOOK_SECONDS = 1.0
 _WRITE_SECONDS = 5.0
 # A shard that restarts is back before.
 _AWAY_SECONDS = 60.0
+_TOLD_AWAY: Mapping[NotifyEvent, Callable[[Trouble], bool]] = {
+    NotifyEvent.SHARD_AWAY: lambda one: bool(one.shard),
+    NotifyEvent.STATE_AWAY: lambda one: not one.shard and one.away == StateAway.away,
+    NotifyEvent.LAKE_AWAY: lambda one: not one.shard and one.away == SinkAway.away,
+}
 
 _log = logging.getLogger(__name__)
 
@@ -110,8 +116,9 @@ class Watch:
         if not due and seen.what == self._written.what:
             return
         self._written_us = now
-        away = [one for one in seen.troubles if one.shard and now - one.since_us >= _AWAY_SECONDS * 1e6]
-        self.notifier.keep(NotifyEvent.SHARD_AWAY, {one.shard: str(one) for one in away})
+        away = [one for one in seen.troubles if now - one.since_us >= _AWAY_SECONDS * 1e6]
+        for event, is_told in _TOLD_AWAY.items():
+            self.notifier.keep(event, {one.shard: str(one) for one in away if is_told(one)})
         errors = self.troubles.take_errors()
         self.vitals.count(errors)
         self.vitals.observe_troubles(seen.troubles)
@@ -184,5 +191,5 @@ class _Seen:
     @property
     def what(self) -> list[tuple[str, int, str]]:
         """Who it is since when and by what, however often it was tried and whatever the numbers are."""
-        troubles = [(one.shard, one.since_us, "") for one in self.troubles]
+        troubles = [(one.shard, one.since_us, one.away) for one in self.troubles]
         return troubles + [(one.shard, one.since_us, one.breach.check.value) for one in self.throttled]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from catchment.feed import retries
 from catchment.feed.applier import Applier
+from catchment.model import retries
 from catchment.model.errors import SinkConflict
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault

@@ -92,7 +92,7 @@ def test_a_run_that_turns_no_more_is_not_healthy(monkeypatch: pytest.MonkeyPatch
     clocks.steady = 1000 + HEALTHY_SECONDS + 2
     assert health.fault(()) == ""
     clocks.steady += 10
-    away = Trouble("-80", 0, 7, "ConnectionLost", "refused")
+    away = Trouble("-80", 0, 7, "ConnectionLost", "refused", "the shard")
     assert health.fault([away]) == (
         "no epoch and no rest for 72 s; shard -80 is away since 1970-01-01T00:00:00Z (try 7): refused"
     )

@@ -129,7 +129,7 @@ def test_a_rest_is_told_once_and_is_caught_up_where_all_is_copied_and_there() ->
 
 def test_a_shard_that_goes_away_and_comes_back() -> None:
     lines = EventLines()
-    away = Trouble("-80", SINCE, 3, "ConnectionLost", "refused")
+    away = Trouble("-80", SINCE, 3, "ConnectionLost", "refused", "the shard")
     fails, epoch = Trouble("80-", SINCE, 1, "SourceError", "no"), Trouble("", SINCE, 1, "CutMissed", "torn")
     assert list(lines.in_trouble((away,))) == [
         {
@@ -147,6 +147,21 @@ def test_a_shard_that_goes_away_and_comes_back() -> None:
         ("shard", "fails"),
     ]
     assert list(lines.in_trouble((fails,))) == [{"event": "shard", "shard": "-80", "state": "back"}]
+
+
+def test_a_state_store_that_goes_away_and_comes_back() -> None:
+    lines = EventLines()
+    away = Trouble("", SINCE, 1, "StateAway", "refused", "the state store")
+    epoch = Trouble("", SINCE, 1, "CutMissed", "torn")
+    (event,) = lines.in_trouble((away,))
+    assert (event["event"], event["what"], event["state"], event["message"]) == (
+        "away",
+        "the state store",
+        "away",
+        "refused",
+    )
+    assert [one["event"] for one in lines.in_trouble((replace(away, tries=2), epoch))] == ["retry"]
+    assert list(lines.in_trouble((epoch,))) == [{"event": "away", "what": "the state store", "state": "back"}]
 
 
 def test_a_shard_that_is_throttled() -> None:

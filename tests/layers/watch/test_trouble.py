@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from catchment.model.errors import ConnectionLost, CutMissed, EngineError, ServerSaid
+from catchment.model.errors import ConnectionLost, CutMissed, EngineError, ServerSaid, StateAway
 from catchment.watch.troubles import Troubles
 from tests.world.worlds import SetClocks, put
 
@@ -95,6 +95,22 @@ def test_a_server_that_is_busy_is_not_away(now: Now) -> None:
     troubles = Troubles()
     troubles.failed(ServerSaid(1205, "Lock wait timeout exceeded"), "-80")
     assert str(troubles.now[0]).startswith("shard -80 fails since ")
+
+
+def test_a_state_store_that_is_away_is_told_at_once_beside_an_epoch(
+    now: Now, caplog: pytest.LogCaptureFixture
+) -> None:
+    troubles = Troubles()
+    with caplog.at_level(logging.WARNING):
+        troubles.failed(CutMissed("torn"))
+        troubles.went_away(StateAway("refused"))
+        now.us += 3 * SECOND
+        troubles.came_back(StateAway.away)
+    assert [record.message for record in caplog.records] == [
+        "the state store is away since 2025-11-22T04:12:07Z (try 1): refused",
+        "the state store answers again after 3 s (1 tries)",
+    ]
+    assert [one.kind for one in troubles.now] == ["CutMissed"]
 
 
 def test_a_trouble_that_passes_at_once_is_heard_of(now: Now) -> None:

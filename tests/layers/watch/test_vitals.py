@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_names_no_error(vitals: Vitals, tmp_path: Path) -
 
 
 def test_a_shard_that_is_away(vitals: Vitals, clock: Clock, tmp_path: Path) -> None:
-    away = Trouble("-80", int(START * 1e6), 7, "ConnectionLost", "refused")
+    away = Trouble("-80", int(START * 1e6), 7, "ConnectionLost", "refused", "the shard")
     clock.now += 90
     for troubles, seconds in (((away,), 90), ((), 0)):
         vitals.observe_troubles(troubles)
@@ -95,6 +95,18 @@ def test_a_shard_that_is_away(vitals: Vitals, clock: Clock, tmp_path: Path) -> N
         found = samples(tmp_path / "shop.prom")
         assert found["catchment_shard_away_seconds -80"] == seconds
         assert found["catchment_shard_away_seconds 80-"] == 0
+        assert found["catchment_state_away_seconds"] == 0
+
+
+def test_a_state_store_that_is_away(vitals: Vitals, clock: Clock, tmp_path: Path) -> None:
+    away = Trouble("", int(START * 1e6), 7, "StateAway", "refused", "the state store")
+    clock.now += 90
+    for troubles, seconds in (((away,), 90), ((), 0)):
+        vitals.observe_troubles(troubles)
+        vitals.write(tmp_path / "shop.prom")
+        found = samples(tmp_path / "shop.prom")
+        assert found["catchment_state_away_seconds"] == seconds
+        assert found["catchment_shard_away_seconds -80"] == 0
 
 
 def test_errors_are_counted_by_kind(vitals: Vitals, tmp_path: Path) -> None:

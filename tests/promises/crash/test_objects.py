@@ -15,6 +15,7 @@ from tests.world.s3.faults import Fault, Rule
 from tests.world.s3.kinds import Kind
 from tests.world.s3.proxy import S3Proxy
 from tests.world.s3.server import S3Server
+from tests.world.told import ToldRun
 
 CATCH_UP = ("run", "--until-caught-up")
 PLACES = (
@@ -28,6 +29,11 @@ PLACES = (
     "during-settle:3",
 )
 WRITES = frozenset({Kind.PUT, Kind.COPY, Kind.DELETE})
+# A run whose requests are given up soon.
+IMPATIENT = """
+from catchment.sink.storage import objects; objects._RETRY_SECONDS = 0.5
+from catchment.cli.main import main; main()
+"""
 
 
 @pytest.fixture
@@ -79,3 +85,23 @@ def test_requests_that_fail_come_twice_or_whose_answers_are_lost(objects: Life, 
     objects.must_be_exact()
     met = Counter(seen.fault for seen in s3_proxy.seen())
     assert min(met[fault] for fault in (Fault.LOSE, Fault.LOSE_WITH_ERROR, Fault.TWICE)) > 0, met
+
+
+@pytest.mark.promise("a run waits for a lake whose object store does not answer, and goes on")
+def test_a_store_that_is_gone_for_longer_than_requests_are_repeated(
+    objects: Life, s3_proxy: S3Proxy, pair: dict[str, PrivateServer]
+) -> None:
+    objects.describe(engine="local")
+    run = ToldRun(objects.file, environment=objects.environment, program=IMPATIENT)
+    run.wait_for("caught_up")
+    with written(objects):
+        for fault in (Fault.DROP, Fault.ERROR):
+            s3_proxy.rule(Rule(fault))
+            run.wait_for("away", what="the lake", state="away")
+            s3_proxy.rule()
+            run.wait_for("away", what="the lake", state="back")
+            run.wait_for("epoch")
+    run.wait_for_log({name: server.log_end() for name, server in pair.items()})
+    run.process.terminate()
+    run.ended()
+    objects.must_be_exact()

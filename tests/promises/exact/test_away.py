@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from catchment import epochs, read
 from catchment.config import Feed, load
 from catchment.epoch import gather
-from catchment.feed import clock, loop, retries
+from catchment.feed import clock, loop
+from catchment.model import retries
 from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset

@@ -22,6 +22,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId, Wording
 from catchment.source import first_cut, prove, stored_at
 from catchment.state import database, orders
+from catchment.state.database import Database
 from catchment.state.lease import Owner
 from catchment.state.store import Store
 from tests.world.sim.checker import Checker, Fate
@@ -31,7 +32,7 @@ from tests.world.sim.scheduler import Job, Killed, Process, SimWorld
 from tests.world.sim.server import SCHEMA, Server
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink, Storage
-from tests.world.sim.stores import Stores
+from tests.world.sim.stores import Outages, Stores
 from tests.world.sim.theme import PURGED, THEMES, Theme
 
 _PORT = 3306
@@ -106,6 +107,7 @@ class Simulation:
         self.nemesis = Nemesis(self.world, self.theme)
         self.attempts: list[Attempt] = []
         self._stores = Stores()
+        self._outages = Outages(self.world, self.seed)
         self._processes: list[Process] = []
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
@@ -136,7 +138,8 @@ class Simulation:
         alone = sum(attempt.checker.alone for attempt in self.attempts)
         return (
             f"seed {self.seed}: {self.epochs} epochs in {self.runs} runs of {len(self.attempts)} feeds, "
-            f"{self.kills} killed, store lost {self.lost} times, clock set {self.nemesis.jumps} times, "
+            f"{self.kills} killed, store lost {self.lost} times and away {self._outages.count} times, "
+            f"clock set {self.nemesis.jumps} times, "
             f"{alone} epochs without a shard, {self.world.steps} steps, trace {self.world.trace:08x}"
         )
 
@@ -153,6 +156,9 @@ class Simulation:
                     server.before_select = partial(self._truncate_before_select, server)
                 self.world.spawn(outside, f"clients of {server.name}", self.clients.of(server))
             self.world.spawn(outside, "clocks", self.nemesis.set_clocks)
+            self.world.spawn(
+                outside, "outages of the store", lambda: self._outages.happen(lambda: self.nemesis.dangerous)
+            )
             if self.rng.random() < self.setting.breaks_off:
                 self.world.spawn(outside, "break off", self._break_off)
             self.world.run(self.world.spawn(outside, "operator", self._operate))
@@ -166,6 +172,8 @@ class Simulation:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prove, "WORTH_BYTES", self.rng.choice(self.theme.worth))
             patch.setattr(database, "_engine", self._stores.engine)
+            for kind in ("transaction", "snapshot"):
+                patch.setattr(Database, kind, self._outages.around(getattr(Database, kind)))
             for caller in (
                 take_up,
                 altered,
@@ -296,6 +304,7 @@ class Simulation:
     def _calm_down(self) -> None:
         """Trouble is over."""
         self.nemesis.dangerous = False
+        self._outages.over()
         self.clients.calm = True
         for server in self.servers:
             server.kills_dumps = False

@@ -1,10 +1,19 @@
 """State stores in memory, one for each URL. They outlive the simulated processes that open them."""
 
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, StaticPool, create_engine, event
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 
+from catchment.model.errors import StateAway
 from catchment.state import database
+from tests.world.sim.scheduler import SimWorld
+
+Transaction = Callable[[database.Database], AbstractContextManager[Connection]]
+# A restart of a server, a failover, and longer than a lease lasts.
+_AWAY_SECONDS = (0.3, 2.0, 12.0, 40.0)
 
 
 class Stores:
@@ -37,6 +46,48 @@ class Stores:
         """Give all connections back."""
         for engine in self._engines.values():
             engine.pool.dispose()
+
+
+class Outages:
+    """Times in which runs get no answer from their stores, in some seeds. One that begins while a transaction commits
+    loses the answer alone. It draws from a sequence of its own, so that all else in a seed stays as it was."""
+
+    def __init__(self, world: SimWorld, seed: int) -> None:
+        self._world = world
+        self._rng = random.Random(f"state stores of {seed}")
+        self._happen = self._rng.random() < 0.3
+        self._until = 0.0
+        self.count = 0
+
+    def happen(self, dangerous: Callable[[], bool]) -> None:
+        """Let them come and go for as long as it is dangerous."""
+        while self._happen and dangerous():
+            self._world.sleep(self._rng.expovariate(1 / 4.0))
+            away = self._rng.choice(_AWAY_SECONDS)
+            self._until = self._world.now + away
+            self.count += 1
+            self._world.sleep(away)
+        self._until = 0.0
+
+    def over(self) -> None:
+        """No other one comes, and the last one ends."""
+        self._happen, self._until = False, 0.0
+
+    def around(self, transaction: Transaction) -> Transaction:
+        """A transaction that may get no answer."""
+
+        @contextmanager
+        def broken(of: database.Database) -> Iterator[Connection]:
+            self._must_answer()
+            with transaction(of) as connection:
+                yield connection
+            self._must_answer()
+
+        return broken
+
+    def _must_answer(self) -> None:
+        if self._world.now < self._until and self._world.process.name.startswith("run"):
+            raise StateAway("the simulated store does not answer")
 
 
 def _begins_nothing(connection: Any, record: Any) -> None:

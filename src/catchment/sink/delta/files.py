@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.epoch import DataFile, Part
-from catchment.model.errors import NEW_FEED, SinkError
+from catchment.model.errors import NEW_FEED
 from catchment.model.location import Location, location
 from catchment.sink.delta.layout import EPOCH, SHARD, file_path
 from catchment.sink.delta.statistics import delta_stats
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
+from catchment.sink.storage.refused import refused
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -89,7 +90,7 @@ def _new_file(target: Location) -> Iterator[IO[bytes]]:
         with storage_of(target).written(target) as file:
             yield file
     except (OSError, pa.ArrowException) as error:
-        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+        raise refused(error, f"cannot write {target}: {error}; check space and rights there") from error
 
 
 def replace_bytes(target: Location, content: bytes) -> None:
@@ -97,7 +98,7 @@ def replace_bytes(target: Location, content: bytes) -> None:
     try:
         storage_of(target).replace(target, content)
     except OSError as error:
-        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+        raise refused(error, f"cannot write {target}: {error}; check space and rights there") from error
 
 
 def make_directory(directory: Location) -> None:
@@ -105,7 +106,7 @@ def make_directory(directory: Location) -> None:
     try:
         storage_of(directory).make_directory(directory)
     except OSError as error:
-        raise SinkError(f"cannot make {directory}: {error}; check space and rights there") from error
+        raise refused(error, f"cannot make {directory}: {error}; check space and rights there") from error
 
 
 def _write(
@@ -170,9 +171,10 @@ def lake_file(path: Location) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise SinkError(
+        raise refused(
+            error,
             f"{path} cannot be read: {error}; is it gone or damaged? put back a copy of the lake, or "
-            f"start {NEW_FEED} to copy again"
+            f"start {NEW_FEED} to copy again",
         ) from error
 
 
@@ -198,7 +200,7 @@ def delete(path: Location) -> None:
     try:
         storage_of(path).delete(path)
     except OSError as error:
-        raise SinkError(f"cannot delete {path}: {error}; check the lake's rights and mount") from error
+        raise refused(error, f"cannot delete {path}: {error}; check the lake's rights and mount") from error
 
 
 def name_within(directory: Location, path: Location) -> str:
@@ -244,9 +246,10 @@ def by_columns(
             for path, columns in zip(paths, told, strict=True):
                 found.setdefault(columns, []).append(path)
     except (OSError, pa.ArrowException) as error:
-        raise SinkError(
+        raise refused(
+            error,
             f"a file of the lake cannot be read: {error}; one that another replaced stays for the feed's sink.keep: "
-            "read the table again"
+            "read the table again",
         ) from error
     return found
 

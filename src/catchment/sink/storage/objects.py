@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from catchment.model.errors import NotInstalled
 from catchment.model.location import ObjectPath
-from catchment.sink.storage.port import Stored
+from catchment.sink.storage.port import StorageAway, Stored
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 # So long a request is sent again while the store answers with an error of its own, or not at all.
-_RETRY_SECONDS = 60
+_RETRY_SECONDS = 15
+_RETRIES_MAX = 1000
 _CONFLICTS_MAX = 20
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
 _TAIL_BYTES = 4 << 20
@@ -262,7 +263,11 @@ def object_storage(store: str) -> ObjectStorage:
             obstore.store.from_url(
                 store,
                 client_options={"allow_http": _http_allowed()},
-                retry_config={"retry_timeout": timedelta(seconds=_RETRY_SECONDS)},
+                # The time is what limits them: ten tries, which is its default, take 3 s where nobody listens.
+                retry_config={
+                    "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+                    "max_retries": _RETRIES_MAX,
+                },
             )
         )
 
@@ -274,7 +279,7 @@ def _http_allowed() -> bool:
 @contextmanager
 def _as_os_error(place: ObjectPath) -> Iterator[None]:
     """Raise what a store refuses as OSError, but for AlreadyExistsError."""
-    from obstore.exceptions import AlreadyExistsError, BaseError
+    from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 
     try:
         yield
@@ -282,6 +287,9 @@ def _as_os_error(place: ObjectPath) -> Iterator[None]:
         raise FileNotFoundError(f"{place} is not there") from None
     except AlreadyExistsError:
         raise
+    except GenericError as error:
+        # What is left when all tries got no answer, or one of the 5xx: what a store refuses has an error of its own.
+        raise StorageAway(_said(str(error))) from None
     except BaseError as error:
         raise OSError(_said(str(error))) from None
 

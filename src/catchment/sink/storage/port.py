@@ -19,9 +19,13 @@ class Stored(msgspec.Struct, Generic[Place], frozen=True):
     since: float
 
 
+class StorageAway(OSError):
+    """A place does not answer, or cannot serve anybody now: the same may succeed later, and nothing is missing."""
+
+
 class Storage(Protocol[Place]):
     """Files by name. A file never changes: what stands is durable and whole. All raise OSError, FileNotFoundError for
-    a file that is not there."""
+    a file that is not there, StorageAway where nobody can tell."""
 
     def read(self, place: Place) -> bytes:
         """All of a file."""

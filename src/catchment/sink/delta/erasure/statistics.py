@@ -14,12 +14,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.sink.delta.files import delete, lake_file, lake_files, read_rows
 from catchment.sink.delta.layout import EPOCH, SHARD
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
+from catchment.sink.storage.refused import refused
 
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 _DRAFT_SECONDS = 3600.0  # a draft that is younger may be put still
@@ -119,4 +119,4 @@ def _replace(target: Location, content: bytes) -> None:
     try:
         storage_of(target).replace(target, content, ages=True)
     except OSError as error:
-        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+        raise refused(error, f"cannot write {target}: {error}; check space and rights there") from error

@@ -5,9 +5,9 @@ Without them whoever opens the table reads every commit since its beginning.
 
 from deltalake.exceptions import DeltaError
 
-from catchment.model.errors import SinkError
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.opened import delta_table
+from catchment.sink.storage.refused import refused
 
 # Commits between two checkpoints: reading so many takes some 20 ms.
 INTERVAL = 50
@@ -23,6 +23,6 @@ def checkpoint(log: DeltaLog) -> None:
         table.create_checkpoint()
         table.cleanup_metadata()
     except (DeltaError, OSError) as error:
-        raise SinkError(
-            f"cannot write a checkpoint of {log.directory}: {error}; check space and rights there"
+        raise refused(
+            error, f"cannot write a checkpoint of {log.directory}: {error}; check space and rights there"
         ) from error

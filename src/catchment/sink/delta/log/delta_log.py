@@ -24,6 +24,7 @@ from catchment.sink.delta.log.actions import (
 )
 from catchment.sink.delta.log.properties import must_be_known
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 # What a writer of ours keeps when it commits. Of a table with more, others expect what we do not know.
 KNOWN = frozenset(
@@ -127,7 +128,9 @@ class DeltaLog:
             if known is not None and (later := self._later_checkpoint(known.version)) is not None:
                 known = self._followed(self._read_checkpoint(later))
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
-            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+            raise refused(
+                error, f"{self._log} cannot be read: {error}; put back a copy of the lake"
+            ) from error
         if known is not None and known is not self._known:
             must_be_known(known.metadata.configuration, self.directory)
             known = _counted(known, self.directory)
@@ -170,7 +173,9 @@ class DeltaLog:
                     return None
                 found = applied(found, number, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
-            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+            raise refused(
+                error, f"{self._log} cannot be read: {error}; put back a copy of the lake"
+            ) from error
         return found
 
     def lines_of(self, version: int) -> list[Line] | None:
@@ -179,7 +184,9 @@ class DeltaLog:
             content = self._commit(version)
             return None if content is None else lines(content)
         except (OSError, msgspec.DecodeError) as error:
-            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+            raise refused(
+                error, f"{self._log} cannot be read: {error}; put back a copy of the lake"
+            ) from error
 
     def carrying(self, name: str, most: int) -> Snapshot | None:
         """The last version that carries at most `most` of an application, of those whose log is there; None where none
@@ -215,7 +222,9 @@ class DeltaLog:
         try:
             last = self._last()
         except (OSError, msgspec.DecodeError) as error:
-            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+            raise refused(
+                error, f"{self._log} cannot be read: {error}; put back a copy of the lake"
+            ) from error
         return 0 if last is None else last.version
 
     def put(self, on: Snapshot | None, info: dict[str, Any], actions: Iterable[Action]) -> Snapshot | None:
@@ -232,7 +241,9 @@ class DeltaLog:
         except FileExistsError:
             return None
         except OSError as error:
-            raise SinkError(f"cannot commit to {self._log}: {error}; check space and rights there") from error
+            raise refused(
+                error, f"cannot commit to {self._log}: {error}; check space and rights there"
+            ) from error
         self._known = after
         return after
 
@@ -245,8 +256,8 @@ class DeltaLog:
         try:
             self._storage.flush(entry)
         except OSError as error:
-            raise SinkError(
-                f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
+            raise refused(
+                error, f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
             ) from error
 
     def _stands(self, known: Snapshot) -> bool:

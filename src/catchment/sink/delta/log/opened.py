@@ -3,10 +3,10 @@
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.sink.delta.log.properties import must_be_known
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 
 def open_table(directory: Location, version: int | None = None) -> DeltaTable | None:
@@ -20,7 +20,7 @@ def open_table(directory: Location, version: int | None = None) -> DeltaTable | 
         return None
     except (DeltaError, OSError) as error:
         at = "" if version is None else f" at version {version}"
-        raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
+        raise refused(error, f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
     must_be_known(table.metadata().configuration, directory)
     return table
 

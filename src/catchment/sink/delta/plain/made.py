@@ -11,7 +11,6 @@ from pyroaring import BitMap
 
 from catchment.model.emptied import Emptied
 from catchment.model.epoch import TableShape
-from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
 from catchment.sink.delta.conform import conform
@@ -44,6 +43,7 @@ from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open, open_rows, with_times
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 Dead = dict[str, BitMap]
 _AFTER_ALL = (1 << 63) - 1  # no epoch is as late
@@ -348,8 +348,8 @@ class Made:
         try:
             storage_of(source).share(source, target)
         except OSError as error:
-            raise SinkError(
-                f"cannot link {source} to {target}: {error}; check space and rights there"
+            raise refused(
+                error, f"cannot link {source} to {target}: {error}; check space and rights there"
             ) from error
         chunk = written(target)
         return described(chunk, self._shape, self._now_ms), chunk.footer.num_rows

@@ -17,6 +17,7 @@ from catchment.model.location import Location
 from catchment.sink.delta.files import write_bytes
 from catchment.sink.delta.log.actions import Add, Remove, Vector
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 HIDDEN, SHOWN = "_dv", "dv"
 # A property of the table: whether its vectors are shown.
@@ -118,8 +119,8 @@ def _read(path: Location, vector: Vector) -> bytes:
         data = framed[4:-4]
         (checksum,) = struct.unpack_from(">I", framed, len(framed) - 4)
     except (OSError, struct.error) as error:
-        raise SinkError(
-            f"{path}: a deletion vector cannot be read: {error}; put back a copy of the lake"
+        raise refused(
+            error, f"{path}: a deletion vector cannot be read: {error}; put back a copy of the lake"
         ) from error
     if size != vector.size_in_bytes or checksum != zlib.crc32(data):
         raise SinkError(f"{path}: a deletion vector is damaged; put back a copy of the lake")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.sink.delta.files import delete, lake_file, lake_files
 from catchment.sink.delta.layout import staged_dir
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 _SUFFIX = ".arrow"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -35,7 +35,7 @@ class LakeStage:
             ):
                 writer.write_table(rows)
         except (OSError, pa.ArrowException) as error:
-            raise SinkError(f"cannot write {place}: {error}; check space and rights there") from error
+            raise refused(error, f"cannot write {place}: {error}; check space and rights there") from error
 
     def take(self, name: str) -> pa.Table:
         """As the port has it."""

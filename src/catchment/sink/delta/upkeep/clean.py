@@ -32,6 +32,7 @@ from catchment.sink.delta.tail.generations import tails_of
 from catchment.sink.delta.tail.stage import staged_before
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
+from catchment.sink.storage.refused import refused
 
 # So long a plain table's log tells each version, for others that follow it.
 LOG_SECONDS = 2 * 86_400.0
@@ -87,7 +88,7 @@ def clean_feed(root: Location, feed: str, keeping: Keeping) -> CleanReport:
         sign = _sign(root, feed)
         storage_of(sign).mark(sign)
     except OSError as error:
-        raise SinkError(f"cannot write {sign}: {error}; check the lake's rights and mount") from error
+        raise refused(error, f"cannot write {sign}: {error}; check the lake's rights and mount") from error
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
 
 

@@ -9,7 +9,6 @@ from catchment.config import Feed
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, TableShape
-from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -27,6 +26,7 @@ from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
 from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.refused import refused
 
 
 class DeltaLake:
@@ -144,7 +144,7 @@ def _must_serve(root: Location) -> None:
     try:
         storage_of(root).must_serve(ours)
     except OSError as error:
-        raise SinkError(f"{root} cannot be a lake: {error}") from error
+        raise refused(error, f"{root} cannot be a lake: {error}") from error
 
 
 def lake_of(feed: Feed, after_table: Callable[[], None]) -> DeltaLake:

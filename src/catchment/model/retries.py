@@ -1,9 +1,9 @@
 """How often work that failed is done again, and how long to wait before."""
 
-from catchment.model.errors import CatchmentError, ConnectionLost, Retry
+from catchment.model.errors import CatchmentError, Retry
 
 TIMES_MAX = 30
-# Between two looks for a shard that has been away for longer.
+# Between two looks for what has been away for longer.
 AWAY_SECONDS_MAX = 10.0
 SECONDS_MAX = 1.0
 _SECONDS_FIRST = 0.1
@@ -15,12 +15,12 @@ def may_repeat(error: CatchmentError, failures: int) -> bool:
 
 
 def is_waited_for(error: CatchmentError, seconds: float, wait_max: float | None) -> bool:
-    """Whether a shard that has been away for so many seconds is waited for; `wait_max`: None is for ever."""
-    return isinstance(error, ConnectionLost) and (wait_max is None or seconds < wait_max)
+    """Whether what has been away for so many seconds is waited for; `wait_max`: None is for ever."""
+    return bool(error.away) and (wait_max is None or seconds < wait_max)
 
 
 def pause_seconds(failures: int) -> float:
-    """How long to wait after so many failures in a row: twice as long each time, up to a second. Behind those that are
+    """How long to wait after so many failures in a row: twice as long each time, up to a second. After those that are
     repeated whatever failed, up to ten."""
     more = failures - TIMES_MAX
     if more > 0:
