@@ -11,6 +11,27 @@ OF_OPERATIONS = (
         found_by="promises/crash/test_store_away.py::test_a_state_store_that_is_cut_off_and_comes_back",
     ),
     Mistake(
+        name="a run that left tables behind has the exit code of one that did not",
+        file="cli/run.py",
+        right="return LEFT_BEHIND if outcome.left else 0",
+        wrong="return 0 if outcome.left else 0",
+        found_by="promises/crash/test_work.py::test_a_table_altered_in_no_log_is_named_and_the_others_go_on",
+    ),
+    Mistake(
+        name="a password file is read once",
+        file="config/values.py",
+        right="            return _read_file(self._path)\n        except",
+        wrong="            return self.get_secret_value()\n        except",
+        found_by="promises/crash/test_login.py::test_a_password_that_is_rotated",
+    ),
+    Mistake(
+        name="a refused login ends the run",
+        file="source/session.py",
+        right="        with mapped(endpoint, LoginRefused):\n",
+        wrong="        with mapped(endpoint):\n",
+        found_by="promises/crash/test_login.py::test_a_password_that_is_rotated",
+    ),
+    Mistake(
         name="an object store that does not answer has damaged files",
         file="sink/storage/refused.py",
         right="    if isinstance(error, StorageAway):\n",
@@ -35,10 +56,10 @@ OF_OPERATIONS = (
         name="a full disk passes for a bug",
         file="sink/delta/files.py",
         right="    except (OSError, pa.ArrowException) as error:\n"
-        '        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error\n'
+        '        raise refused(error, f"cannot write {target}: {error}; check space and rights there") from error\n'
         "\n\ndef replace_bytes",
         wrong="    except pa.ArrowException as error:\n"
-        '        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error\n'
+        '        raise refused(error, f"cannot write {target}: {error}; check space and rights there") from error\n'
         "\n\ndef replace_bytes",
         found_by="promises/bad_input/test_places.py::test_a_disk_that_fills_up_in_an_epoch",
     ),

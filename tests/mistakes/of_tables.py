@@ -4,6 +4,13 @@ from tests.mistakes.planted import Mistake
 
 OF_TABLES = (
     Mistake(
+        name="a row without a key is passed over",
+        file="readers/segment_images.py",
+        right="            self.keyless[table.id] = Stopped(table.id, str(why))\n            return\n",
+        wrong="            return\n",
+        found_by="promises/exact/test_zero_dates.py::test_a_row_without_a_key_in_the_log_makes_its_table_stale",
+    ),
+    Mistake(
         name="a table's CREATE is taken for its last definition",
         file="feed/born.py",
         right="    return defining[-1].at if known else None\n",

@@ -47,8 +47,9 @@ Exit codes:
   1    verify found a difference        7    Spark lost its work or cannot start
   2    the feed file or an argument     8    no room for temporary files
   3    a shard refuses or is unusable   9    an Avro file is whole; begin the next
-  4    bytes of a shard make no sense   70   a fault of this program
-  5    the lake refuses or is wrong     130  stopped by Ctrl-C or SIGTERM
+  4    bytes of a shard make no sense   10   caught up, but for tables that it names
+  5    the lake refuses or is wrong     70   a fault of this program
+                                        130  stopped by Ctrl-C or SIGTERM
 """
 
 

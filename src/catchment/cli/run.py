@@ -17,6 +17,7 @@ from catchment.engine.choice import prepared
 from catchment.feed.runner import Outcome, run_feed, usual_ports
 from catchment.feed.take_up import Ports
 from catchment.model.epoch_number import epoch_text
+from catchment.model.errors import LEFT_BEHIND
 from catchment.model.table import TableId
 from catchment.model.version import __version__
 from catchment.screen.progress import RunView
@@ -87,6 +88,9 @@ def _shown(asked: _Asked) -> Outcome:
         f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
         "changes applied"
     )
+    if not outcome.stopped:
+        for line in outcome.left:
+            click.echo(f"not caught up: {line}", err=True)
     return outcome
 
 
@@ -103,7 +107,7 @@ def _told_as_events(asked: _Asked) -> Outcome:
             except BaseException as error:
                 events.ended(exit_code_of(error), "failed", error)
                 raise
-            if not outcome.stopped:
+            if not outcome.stopped and not outcome.left:
                 events.caught_up()
             how = "stopped" if outcome.stopped else "caught up"
             events.ended(_exit_code(outcome), how, epoch=epoch_text(outcome.manifest.epoch))
@@ -121,7 +125,9 @@ def _write_line(line: str) -> None:
 
 
 def _exit_code(outcome: Outcome) -> int:
-    return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
+    if outcome.stopped:
+        return 0 if outcome.ordered else EXIT_INTERRUPTED
+    return LEFT_BEHIND if outcome.left else 0
 
 
 def _without_terminal() -> AbstractContextManager[threading.Event]:

@@ -21,7 +21,7 @@ from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules, takes
 from catchment.config.units import Seconds
-from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
+from catchment.config.values import Database, Elsewhere, FeedName, FilePath, Name, Secret, Unread
 from catchment.config.verifying import VerifyConfig
 from catchment.config.watching import MetricsConfig, NotifyConfig, StatusConfig
 from catchment.model.arrangement import AS_THEY_COME
@@ -75,7 +75,8 @@ class ShardConfig(Section):
     )
     password: Secret = Field(
         default=SecretStr(""),
-        description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown.",
+        description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown. A file is read "
+        "again at each login.",
     )
     tls: TlsConfig | None = Field(default=None, description="TLS settings; without them, a plain connection.")
     replicas: tuple[ReplicaConfig, ...] | None = Field(
@@ -90,7 +91,8 @@ class ShardConfig(Section):
         if self.tls is not None:
             tls = Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
         password = self.password.get_secret_value()
-        return Endpoint(self.name, self.host, self.port, self.user, password, tls, counted)
+        again = self.password.again if isinstance(self.password, Elsewhere) else None
+        return Endpoint(self.name, self.host, self.port, self.user, password, tls, counted, again)
 
     def replica_endpoints(self) -> tuple[Endpoint, ...]:
         """How to reach its replicas, with the password in clear."""

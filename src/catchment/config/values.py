@@ -55,6 +55,21 @@ class Unread(SecretStr):
         raise LookupError("the feed file was loaded without this secret")
 
 
+class Elsewhere(SecretStr):
+    """A secret that a file holds, which may hold another one later."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        super().__init__(text)
+        self._path = path
+
+    def again(self) -> str:
+        """What the file holds now; the text that was read first while it cannot be read."""
+        try:
+            return _read_file(self._path)
+        except ValueError:
+            return self.get_secret_value()
+
+
 def base_directory(info: ValidationInfo) -> Path:
     """Directory of the feed file; the current one when a feed is built by a program."""
     context: Context | None = info.context
@@ -64,7 +79,13 @@ def base_directory(info: ValidationInfo) -> Path:
 def _if_asked_for(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
     """The secret, checked; unread, and neither looked for nor looked at, when nobody wants it."""
     context: Context | None = info.context
-    return read(value) if context is None or info.field_name in context["secrets"] else Unread()
+    if context is not None and info.field_name not in context["secrets"]:
+        return Unread()
+    found = read(value)
+    match value:
+        case {"file": str(name)}:
+            return Elsewhere(found.get_secret_value(), _absolute(name, info))
+    return found
 
 
 def _absolute(text: str, info: ValidationInfo) -> Path:

@@ -7,6 +7,7 @@ import msgspec
 from catchment.config import takes
 from catchment.config.table_patterns import SYSTEM_SCHEMAS
 from catchment.doctor.access import quoted
+from catchment.doctor.date_checks import check_dates
 from catchment.doctor.family_checks import check_families
 from catchment.doctor.finding import Finding, Severity
 from catchment.model.chunk import chunk_key
@@ -80,7 +81,7 @@ def check_tables(
         except CatchmentError as error:
             findings.append(Finding(Severity.ERROR, shard, str(error), "it cannot be copied"))
     families, tables = check_families(session, tables, refused)
-    return [*findings, *families], tables
+    return [*findings, *families, *check_dates(session, tables)], tables
 
 
 def check_images(

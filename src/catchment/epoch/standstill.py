@@ -1,6 +1,7 @@
-"""Tables whose copy stands still: their chunks are refused in every epoch (DESIGN 2 and 4).
+"""Tables whose copy stands still: their chunks are refused each time (DESIGN 2 and 4).
 
-The planner tries a refused chunk again, and usually it succeeds. This module notices the chunks that never do.
+The planner tries a refused chunk again, and usually it succeeds. This module notices the chunks that never do. They
+hold up their own table alone.
 """
 
 import logging
@@ -10,12 +11,11 @@ from typing import TypeVar
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.differences import replaced
-from catchment.model.errors import SourceError
 from catchment.model.refusal import Refusal
 from catchment.model.table import ShardTable
 
-# Eight minutes of a locked table (5 s of waiting each), two of a source at rest.
-EPOCHS_MAX = 100
+# With the pauses between the tries (feed/pauses.py) one to two minutes: a run that is to catch up waits no longer.
+STILL_FROM = 10
 # An ALTER or a short lock refuses the chunks of an epoch or two.
 LOGGED_FROM = 3
 # A shard whose log grew for as long as a feed paused, or whose commits waited, needs a few epochs.
@@ -30,10 +30,12 @@ class Standstill:
     """Counts, per shard and table, the epochs in a row that refused chunks and copied none. Counts, per shard, the
     epochs in a row that planned none.
 
-    `refusals` is replaced whole, so that another thread may look.
+    `refused`: tables whose chunks were refused. `refusals`: the same, and tables of shards that are held back for long.
+    Both are replaced whole, so that another thread may look.
     """
 
     def __init__(self) -> None:
+        self.refused: tuple[Refusal, ...] = ()
         self.refusals: tuple[Refusal, ...] = ()
         self._known: dict[ShardTable, Refusal] = {}
         self._held: dict[str, int] = {}
@@ -47,11 +49,7 @@ class Standstill:
         held: Mapping[str, str],
     ) -> None:
         """Take in an epoch: the cuts before and after it, chunks refused, why tables had none, and why no table of a
-        shard had any.
-
-        Raises SourceError for a table that stood still for more than EPOCHS_MAX epochs; held shards end no run, since
-        their changes are followed.
-        """
+        shard had any. Nothing of this ends a run, since the changes of all other tables are followed."""
         known = dict(self._known)
         reasons: dict[ShardTable, str] = {}
         for chunk, reason in refused:
@@ -67,14 +65,13 @@ class Standstill:
             last = known.get(of)
             known[of] = _told(Refusal(*of, reason, last.epochs + 1 if last else 1), last)
         self._known = known
-        self.refusals = (*known.values(), *self._held_back(after, held))
-        for refusal in known.values():
-            if refusal.epochs > EPOCHS_MAX:
-                raise SourceError(
-                    f"shard {refusal.shard}, {refusal.table}: the copy stands still: its chunks were refused in "
-                    f"{EPOCHS_MAX} epochs in a row ({refusal.reason}); remove the cause and start the run again, it "
-                    "goes on where it stopped"
-                )
+        self.refused = tuple(known.values())
+        self.refusals = (*self.refused, *self._held_back(after, held))
+
+    @property
+    def still(self) -> frozenset[ShardTable]:
+        """The tables whose copies stand still."""
+        return frozenset(ShardTable(one.shard, one.table) for one in self.refused if one.epochs >= STILL_FROM)
 
     def _held_back(self, cut: Cut, held: Mapping[str, str]) -> list[Refusal]:
         """What is not copied on shards held for long, of which each is logged once."""

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, SegmentTask, StagedGroup, Task
 from catchment.feed.altered import commented, lost_in, told_by_catalog
 from catchment.feed.applier import Applier
@@ -113,12 +112,11 @@ class Loop:
         self._staging = Staging(policy.copying, endpoints, planner, clock, engine, stage, attempt)
         self._audience = audience
         self._event_times = dict.fromkeys(endpoints, 0)
-        self._standstill = Standstill()
         self._phases: dict[str, float] = {}
         self._existence: dict[str, Existence] = {}
         self._apply_seconds = 0.0
         self._unread: list[CatchmentError] = []
-        self._waits = False  # rows are to be copied, and none is for the source's sake
+        self._waits = False  # rows are to be copied, and none is now
 
     @property
     def standing(self) -> Manifest:
@@ -203,7 +201,7 @@ class Loop:
         """Positions did not move: keep what the servers told since (counts of RESET, seals)."""
         cut = replace(self._standing.cut, shards=read.cut.shards)
         self._standing = replace(self._standing, cut=cut, absent=read.absent)
-        self._audience.rested(Rest(read.time_us, self._standstill.refusals, read.absent))
+        self._audience.rested(Rest(read.time_us, self._planner.standstill.refusals, read.absent))
 
     def _go_between(
         self, next_one: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
@@ -287,8 +285,8 @@ class Loop:
             return at_rest(previous, tick, list(arrived.values()), absent)
         groups = self._groups(previous, tick, ahead)
         chunks = tuple(chunk for group in groups for chunk in group)
-        self._waits = bool(self._planner.throttled) and not chunks
-        floors, refusals = previous.cut.floors, self._standstill.refusals
+        self._waits = not chunks and bool(self._planner.throttled or self._planner.waiting)
+        floors, refusals = previous.cut.floors, self._planner.standstill.refusals
         plan = Plan(tick.number, previous.epoch, tick, floors, chunks, refusals)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
@@ -310,9 +308,7 @@ class Loop:
         files = self._applier.sink.complete(plan.epoch, gathered)
         self._learn(copies)
         self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
-        unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
-        refused, held = gathered.refused, self._planner.held
-        self._standstill.count(previous.cut.without(lost), gathered.cut, refused, unplanned, held)
+        self._planner.take_in(previous.cut.without(lost), gathered.cut, gathered.refused)
         self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
         self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
         return manifest(previous, plan, gathered, files, self._arrivals.absent(tick, arrived))
@@ -380,7 +376,7 @@ class Loop:
         self._apply_seconds = phases["apply"] = world.steady_seconds() - began
         times, lag = dict(self._event_times), dict(self._planner.floor_lag)
         self._audience.committed(
-            Report(read, commit, phases, times, lag, self._standstill.refusals, existence)
+            Report(read, commit, phases, times, lag, self._planner.standstill.refusals, existence)
         )
 
     def _pause(self, coming: Between, began: float, read: Manifest) -> None:

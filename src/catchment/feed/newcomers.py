@@ -48,6 +48,8 @@ from catchment.state.notes import NotCarried
 _AT_ONCE = 3
 _PAUSE_SECONDS = 0.05
 _PAUSE_SECONDS_MAX = 60.0
+# A stale table that entered and stopped again before its copy was complete: the first time it enters again at once.
+_RETURN_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +86,7 @@ class Newcomers:
         self._coming: set[TableId] = set()
         self._refused: set[TableId] = set()
         self._behind: dict[TableId, TableId] = {}
+        self._returned: dict[TableId, tuple[int, float]] = {}
 
     def next(self, standing: Manifest) -> Manifest | None:
         """An epoch that ends where `standing` does and has one table more; None where none can enter now.
@@ -105,6 +108,8 @@ class Newcomers:
                 continue
             if table in entered.tables:
                 _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+            if standing.stale_since(table) is not None:
+                self._return(table)
             self._failures.pop(table, None)
             self._told.pop(table, None)
             self._refused.discard(table)
@@ -129,16 +134,25 @@ class Newcomers:
             for table, having in shards.items()
             if having == self._endpoints.keys() and table not in known and (carries or table in left)
         ]
-        now = world.steady_seconds()
-        may = {*new, *self._renewed(standing)}
+        now, renewed = world.steady_seconds(), self._renewed(standing)
+        stale = {one.table for one in standing.stale}
+        self._returned = {table: known for table, known in self._returned.items() if table in stale}
+        may = {*new, *renewed}
         self._coming = may - self._refused
         return [table for table in sorted(may) if self._is_due(standing, table, now)]
 
     def _returns(self, out: Outside) -> bool:
         return out.returns and not self._feed.treatment_of(out.table).mode.keeps_past
 
+    def _return(self, table: TableId) -> None:
+        """A stale table enters: when it stops once more, as by each row that has no key, there is a pause before that
+        is tried again."""
+        times = self._returned.get(table, (0, 0.0))[0] + 1
+        pause = min(_RETURN_SECONDS * 2.0 ** min(times - 2, 10), _PAUSE_SECONDS_MAX) if times > 1 else 0.0
+        self._returned[table] = times, world.steady_seconds() + pause
+
     def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
-        if self._behind.get(table) in self._coming:
+        if self._behind.get(table) in self._coming or self._returned.get(table, (0, now))[1] > now:
             return False
         known, tried = self._known(standing, table), self._tried.get(table)
         if tried is None or known.births != tried.births:

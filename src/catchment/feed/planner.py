@@ -6,8 +6,10 @@ from typing import Protocol
 
 from catchment import world
 from catchment.config import ThrottleConfig
+from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, ChunkTask
 from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, Pace, Walk
+from catchment.feed.pauses import Pauses
 from catchment.feed.rationing import Rationing
 from catchment.feed.throttle import Throttle
 from catchment.model.budget import UNLIMITED, Allowance
@@ -86,7 +88,8 @@ class Planner:
     asked for one. `held`: by shard with rows to copy, why none was asked for. `throttled`: the shards that wait for the
     source's sake.
 
-    `sessions`: those that the run has, where their number has a ceiling.
+    `sessions`: those that the run has, where their number has a ceiling. `standstill`: tables whose chunks are refused.
+    They are planned again after pauses, and `waiting` says whether the newest plan left one out for that.
     """
 
     def __init__(
@@ -107,6 +110,9 @@ class Planner:
         self.unplanned: dict[ShardTable, SourceError] = {}
         self.held: dict[str, str] = {}
         self.throttled: frozenset[str] = frozenset()
+        self.standstill = Standstill()
+        self._pauses = Pauses()
+        self.waiting = False
         self._expected: dict[Chunk, _Expected] = {}
         self._rationing = Rationing()
         self._interval: float | None = None
@@ -145,6 +151,7 @@ class Planner:
         lags: dict[str, int] = {}
         self.unplanned = {}
         self.held = {}
+        self.waiting = False
         self._shrunk = set()
         self._expected = {}
         copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
@@ -180,6 +187,12 @@ class Planner:
         self._rationing.learn(self._given, self._dealt, world.steady_seconds() - self._began)
         if self._groups_now:
             self._rationing.have_grown(self._groups_then / self._groups_now)
+
+    def take_in(self, before: Cut, after: Cut, refused: Sequence[tuple[Chunk, str]]) -> None:
+        """Take in the epoch of the newest plan: the cuts before and after it, and the chunks that were refused."""
+        unplanned = {of: str(error) for of, error in self.unplanned.items()}
+        self.standstill.count(before, after, refused, unplanned, self.held)
+        self._pauses.take(self.standstill.refused)
 
     def all_chunks(self, shard: str, copy: Copy, shape: TableShape) -> tuple[Chunk, ...]:
         """Every remaining chunk of a table on one shard, for a caller that reads the table as a whole. None when the
@@ -272,7 +285,7 @@ class Planner:
         """Chunks of one shard, for so many groups, each with a `share` of what a full one has."""
         # A table whose chunks were refused comes behind the others: it may be locked.
         copies = sorted(
-            (copy for copy in state.copying.values() if not copy.paused),
+            (copy for copy in state.copying.values() if not copy.paused and not self._waits(shard, copy)),
             key=lambda copy: (
                 ShardTable(shard, copy.table) in self._refused,
                 self._limits.place_of(copy.table),
@@ -296,6 +309,11 @@ class Planner:
                 allowance = allowance.without(rows, walk.pace.row_bytes)
                 self._expect(chunk, rows, walk)
         return planned
+
+    def _waits(self, shard: str, copy: Copy) -> bool:
+        waits = self._pauses.waits(ShardTable(shard, copy.table))
+        self.waiting = self.waiting or waits
+        return waits
 
     def _of_group(self, walk: Walk) -> int:
         """Rows of the walk's table in a full group."""

@@ -12,6 +12,7 @@ from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 from catchment.engine.waves import InWaves
+from catchment.epoch.standstill import Standstill
 from catchment.feed.applier import Applier
 from catchment.feed.born import Births
 from catchment.feed.checks import Checks
@@ -69,11 +70,13 @@ _ENTERS_SECONDS = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: the last epoch committed, whether it was told to stop before it was done, and by an order."""
+    """How a run ended: the last epoch committed, whether it was told to stop before it was done, and by an order.
+    `left`: why readers do not see some tables as of that epoch, in a line for each."""
 
     manifest: Manifest
     stopped: bool
     ordered: bool = False
+    left: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
                     ),
                 )
                 enter = _Entering(shadows, _newcomers(feed, endpoints, sink, births, watchers.uncarried))
-                done = _caught_up(asked, commands, upkeep, enter.enters)
+                done = _caught_up(asked, commands, upkeep, enter.enters, planner.standstill)
                 turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
                 last = Loops(endpoints, commands, clock_of, loop_of, stop).run(began, clock, turns)
         except Superseded as met:
@@ -185,7 +188,12 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
             clock.stop()
             upkeep.stop(hurry=superseded or stop.is_set())
             watchers.ended()
-    return Outcome(last, stop.is_set(), commands.ended_it)
+    return Outcome(last, stop.is_set(), commands.ended_it, _left(last, planner.standstill))
+
+
+def _left(last: Manifest, standstill: Standstill) -> tuple[str, ...]:
+    refused = tuple(one for one in standstill.refused if one.table in last.tables)
+    return (*map(str, last.stale), *map(str, refused))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -318,11 +326,16 @@ def _never(manifest: Manifest) -> bool:
 
 
 def _caught_up(
-    asked: "_Asked", commands: Commands, upkeep: Upkeep, enters: Callable[[Manifest], bool]
+    asked: "_Asked",
+    commands: Commands,
+    upkeep: Upkeep,
+    enters: Callable[[Manifest], bool],
+    standstill: Standstill,
 ) -> Callable[[Manifest], bool]:
     """Of a run that is to end, true of the first epoch cut after the copy was seen complete. All that was in the log
     then is in the lake. A stale table has some seconds to enter again, or to be settled; where the log stands still it
-    may never do so. What somebody ordered to mend is mended, and a table that `enters` does so first.
+    may never do so. What somebody ordered to mend is mended, and a table that `enters` does so first. Tables whose
+    copies stand still are not waited for.
     """
     if not asked.until_caught_up:
         return _never
@@ -331,7 +344,8 @@ def _caught_up(
     lost_since: list[float] = []
 
     def done(manifest: Manifest) -> bool:
-        if commands.mends or not manifest.cut.idle or (settled is not None and not settled.is_set()):
+        copying = manifest.cut.copying - standstill.still
+        if commands.mends or copying or (settled is not None and not settled.is_set()):
             complete_since.clear()
             return False
         awaited = any(one.settles for one in manifest.stale)

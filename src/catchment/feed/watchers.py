@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from catchment.config import NotifyEvent
-from catchment.epoch.standstill import LOGGED_FROM
+from catchment.epoch.standstill import STILL_FROM
 from catchment.feed.clock import Clock
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
@@ -96,7 +96,7 @@ class Watchers:
             self.metrics.observe_unsettled(str(table), rows)
         self.metrics.observe_refused(refused)
         self.notifier.keep(NotifyEvent.RETENTION, self.metrics.warn_of_purges())
-        lasting = [refusal for refusal in refused if refusal.epochs >= LOGGED_FROM]
+        lasting = [refusal for refusal in refused if refusal.epochs >= STILL_FROM]
         self.notifier.keep(NotifyEvent.STANDSTILL, {f"{r.shard} {r.table}": str(r) for r in lasting})
 
     def _let(self, what: str, work: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from catchment.model.position import LogOffset, Position
 from catchment.model.shard import Copy, ShardState
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable, TableId
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -64,6 +64,16 @@ class Cut(msgspec.Struct, frozen=True):
     def idle(self) -> bool:
         """Whether no row is to be copied now."""
         return all(state.idle for state in self.shards.values())
+
+    @property
+    def copying(self) -> frozenset[ShardTable]:
+        """The tables of which rows are to be copied now."""
+        return frozenset(
+            ShardTable(shard, copy.table)
+            for shard, state in self.shards.items()
+            for copy in state.copying.values()
+            if not copy.paused
+        )
 
     def without(self, tables: Collection[TableId]) -> "Cut":
         """The same without the copies of these tables."""

@@ -18,6 +18,8 @@ COPY_AGAIN: Final = "copy its tables again (a feed: `catchment dump start`; a Sp
 
 # The exit code of a command that Ctrl-C or SIGTERM stopped.
 INTERRUPTED: Final = 130
+# Of a run that has caught up, but for some tables that readers see as of an earlier epoch.
+LEFT_BEHIND: Final = 10
 
 
 class Retry(Enum):
@@ -81,6 +83,10 @@ class ConnectionLost(SourceError):
 
     retry = Retry.SAME
     away = "the shard"
+
+
+class LoginRefused(ConnectionLost):
+    """A shard refuses the login: the password may have been changed there first."""
 
 
 class Unsupported(SourceError):

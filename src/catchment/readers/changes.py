@@ -79,6 +79,9 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
         for part in prepared:
             images.add(part)
             family.add(part)
+        # Whatever else became of such a table, its rows of this stretch are not all there.
+        stopped |= images.keyless
+        swapped = {table: one for table, one in swapped.items() if table not in images.keyless}
         became = family.follow(stretch, ends, events, stopped)
         stopped |= became.stopped
         met = images.met() if begin is None else begin.of_table(images.met())

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape
+from catchment.model.errors import Unsupported
 from catchment.model.image import GROUP, SEQ
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
@@ -16,12 +17,13 @@ from catchment.rewind.keyless import with_keys
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.retyped import Retyped
 from catchment.rewind.spool import Spool
-from catchment.schema.passage import MetTable
+from catchment.schema.passage import MetTable, Stopped
 from catchment.wire.log.facts import Images
 
 
 class SegmentImages:
-    """Spools of the images that are followed, by table. Use as a context manager, which gives memory and disk back.
+    """Spools of the images that are followed, by table, and the tables of which a row without a key was written: what
+    their spools have is no use. Use as a context manager, which gives memory and disk back.
 
     Images of one definition come together, and those of XA transactions prepared before the stretch come last. So they
     are out of the log's order, and the number of an image tells what is newest.
@@ -31,6 +33,7 @@ class SegmentImages:
         self, shard: str, shapes: Mapping[TableId, TableShape], copying: Mapping[TableId, Copy]
     ) -> None:
         self.spools: dict[TableId, Spool] = {}
+        self.keyless: dict[TableId, Stopped] = {}
         self._shard = shard
         self._shapes = shapes
         self._copying = copying
@@ -50,7 +53,13 @@ class SegmentImages:
         """Keep what is followed of the images. Raises SourceError, TemporaryDisk."""
         table, key = read.table, self._shapes[read.table.id].key
         self._meet(read)
-        images = with_keys(pa.Table.from_batches([read.batch]), key, f"shard {self._shard}, {table.id}")
+        if table.id in self.keyless:
+            return
+        try:
+            images = with_keys(pa.Table.from_batches([read.batch]), key, f"shard {self._shard}, {table.id}")
+        except Unsupported as why:
+            self.keyless[table.id] = Stopped(table.id, str(why))
+            return
         images = self._retyped[table.id].apart(images)
         mask = follows_log(images, chunk_key(Table(table.id, table.columns, key)), self._copied(table.id))
         if table.id not in self.spools:

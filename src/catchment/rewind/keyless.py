@@ -8,21 +8,18 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.model.errors import NEW_FEED, Unsupported
+from catchment.model.errors import Unsupported
 from catchment.model.image import SIDE
 from catchment.rewind.states import AFTER
 
-_SELECTED = "correct the rows on the server, or exclude the table"
-_LOGGED = f"the log keeps that; exclude the table, and copy it with {NEW_FEED} when the rows are corrected"
 
-
-def must_have_keys(rows: pa.Table, key: tuple[str, ...], where: str, remedy: str = _SELECTED) -> None:
+def must_have_keys(rows: pa.Table, key: tuple[str, ...], where: str) -> None:
     """Raise Unsupported, which begins with `where` (shard and table), for rows of which a key column is NULL."""
     for name in key:
         if count := rows.column(name).null_count:
             raise Unsupported(
                 f"{where}: key column {name!r} holds a zero date or one that no calendar has, in {count} rows; in the "
-                f"lake it would be NULL, which no key may be: {remedy}"
+                "lake it would be NULL, which no key may be: correct the rows on the server, or exclude the table"
             )
 
 
@@ -39,5 +36,5 @@ def with_keys(images: pa.Table, key: tuple[str, ...], where: str) -> pa.Table:
     """Images of rows that have a key. Raises Unsupported where a row without one is written."""
     kept, keyless = apart(images, key)
     if keyless is not None:
-        must_have_keys(keyless.filter(pc.equal(keyless.column(SIDE), AFTER)), key, where, _LOGGED)
+        must_have_keys(keyless.filter(pc.equal(keyless.column(SIDE), AFTER)), key, where)
     return kept

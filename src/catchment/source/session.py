@@ -19,6 +19,7 @@ from catchment.model.errors import (
     NEW_FEED,
     CatchmentError,
     ConnectionLost,
+    LoginRefused,
     OtherServer,
     ServerSaid,
     SourceError,
@@ -49,17 +50,19 @@ _WAY_OUT = "ALTER USER to one of ed25519, mysql_native_password (MariaDB), cachi
 
 
 @contextmanager
-def mapped(endpoint: Endpoint) -> Iterator[None]:
-    """Turn PyMySQL's and the socket's errors into ours, naming the shard."""
+def mapped(endpoint: Endpoint, refusal: type[SourceError] = SourceError) -> Iterator[None]:
+    """Turn PyMySQL's and the socket's errors into ours, naming the shard. `refusal`: what a missing privilege is."""
     try:
         yield
     except (pymysql.err.MySQLError, OSError) as error:
-        ours = _ours(error, endpoint)
+        ours = _ours(error, endpoint, refusal)
         ours.shard = endpoint.shard
         raise ours from error
 
 
-def _ours(error: pymysql.err.MySQLError | OSError, endpoint: Endpoint) -> SourceError:
+def _ours(
+    error: pymysql.err.MySQLError | OSError, endpoint: Endpoint, refusal: type[SourceError]
+) -> SourceError:
     where = f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}"
     if isinstance(error, OSError):
         return ConnectionLost(f"{where}: {error}")
@@ -67,7 +70,7 @@ def _ours(error: pymysql.err.MySQLError | OSError, endpoint: Endpoint) -> Source
     if code in _LOST:
         return ConnectionLost(f"{where}: {text}")
     if code in ACCESS:
-        return SourceError(
+        return refusal(
             f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
             "check the password and GRANT SELECT, REPLICATION SLAVE and BINLOG MONITOR (MariaDB), "
             "or REPLICATION CLIENT and XA_RECOVER_ADMIN (MySQL)"
@@ -116,7 +119,7 @@ def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
     its own, and of Python (RuntimeError without PyNaCl, AttributeError, IndexError)."""
     cause: Exception
     try:
-        with mapped(endpoint):
+        with mapped(endpoint, LoginRefused):
             yield
         return
     except ServerSaid as error:
@@ -259,7 +262,7 @@ def _logged_in(endpoint: Endpoint, kind: type[Session], read_seconds: int) -> Se
             port=endpoint.port,
             user=endpoint.user,
             # A text would be sent in Latin-1 (PyMySQL 1.1).
-            password=endpoint.password.encode(),
+            password=endpoint.now.password.encode(),
             ssl=context,
             # Without this PyMySQL loads the system's certificates at every login: 47 ms instead of 1.
             ssl_disabled=endpoint.tls is None,

@@ -100,10 +100,10 @@ class EventLines:
             yield {"event": "caught_up", "epoch": epoch_text(self._standing.epoch)}
 
     def in_trouble(self, troubles: tuple[Trouble, ...]) -> Iterator[Event]:
-        """What the run tries again."""
+        """What the run tries again, and when it fails by another kind of error."""
         before, self._troubles = self._troubles, {one.key: one for one in troubles}
         for key, one in self._troubles.items():
-            if key in before:
+            if key in before and before[key].kind == one.kind:
                 continue
             why: Event = {"since": time_text(one.since_us), "error": one.kind, "message": one.message}
             if one.shard:

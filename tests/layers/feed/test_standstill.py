@@ -1,4 +1,4 @@
-"""A copy that gets nowhere is counted, told, and ends the run."""
+"""A copy that gets nowhere is counted, told, and tried again after pauses; it ends no run."""
 
 import logging
 
@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from catchment.epoch import standstill
 from catchment.epoch.standstill import Standstill
+from catchment.feed.pauses import Pauses
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.errors import SourceError
 from catchment.model.refusal import Refusal
 from catchment.model.shard import Copy
 from catchment.model.table import ShardTable, TableId
 from tests.world.records import ORDERS, manifest
+from tests.world.worlds import SetClocks, put
 
 ITEMS = TableId("shop", "items")
 
@@ -59,12 +60,33 @@ def test_it_is_logged_once_it_has_lasted(caplog: pytest.LogCaptureFixture) -> No
     assert "8 epochs in a row (locked)" in caplog.text
 
 
-def test_it_ends_the_run() -> None:
+def test_it_stands_still_until_a_chunk_is_copied() -> None:
     counted = Standstill()
-    for _ in range(standstill.EPOCHS_MAX):
+    for _ in range(standstill.STILL_FROM - 1):
         counted.count(BEFORE, BEFORE, REFUSED, {}, {})
-    with pytest.raises(SourceError, match=r"shard -80, shop.orders: the copy stands still: .*\(altered\)"):
+    assert counted.still == frozenset()
+    for _ in range(3 * standstill.STILL_FROM):
         counted.count(BEFORE, BEFORE, REFUSED, {}, {})
+    assert counted.still == {ShardTable("-80", ORDERS)}
+    counted.count(BEFORE, MOVED, [], {}, {})
+    assert counted.still == frozenset()
+
+
+def test_it_is_tried_at_once_and_then_after_pauses_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = put(monkeypatch, SetClocks(steady=0.0))
+    pauses, tried = Pauses(), list[float]()
+    orders, items = ShardTable("-80", ORDERS), ShardTable("-80", ITEMS)
+    assert clocks.steady is not None
+    while clocks.steady < 400:
+        if not pauses.waits(orders):
+            tried.append(clocks.steady)
+        # An epoch that does not try it finds it refused as before.
+        pauses.take([Refusal("-80", ORDERS, "locked", len(tried))])
+        assert not pauses.waits(items)
+        clocks.steady += 0.5
+    assert tried == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 124.0, 184.0, 244.0, 304.0, 364.0]
+    pauses.take([])
+    assert not pauses.waits(orders)
 
 
 def test_a_shard_that_is_held_is_told_once_and_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -72,9 +94,9 @@ def test_a_shard_that_is_held_is_told_once_and_ends_no_run(caplog: pytest.LogCap
     for _ in range(standstill._HELD_FROM - 1):
         counted.count(BEFORE, BEFORE, [], {}, {"-80": "too far behind"})
     assert (counted.refusals, caplog.text) == ((), "")
-    for _ in range(standstill.EPOCHS_MAX):
+    for _ in range(100):
         counted.count(BEFORE, BEFORE, [], {}, {"-80": "too far behind"})
-    epochs = standstill._HELD_FROM - 1 + standstill.EPOCHS_MAX
+    epochs = standstill._HELD_FROM - 1 + 100
     assert list(counted.refusals) == [
         Refusal("-80", ORDERS, "too far behind", epochs),
         Refusal("-80", ITEMS, "too far behind", epochs),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from catchment import epochs, read
 from catchment.config import Feed, load
 from catchment.epoch import gather
-from catchment.feed import clock, loop
+from catchment.feed import clock, loop, tries
 from catchment.model import retries
 from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
@@ -185,7 +185,7 @@ def test_a_shard_that_stays_away_is_waited_for(
         paused.append(really(failures))
         return paused[-1]
 
-    monkeypatch.setattr(loop, "pause_seconds", noted)
+    monkeypatch.setattr(tries, "pause_seconds", noted)
     feed = make("0s")
     with Night(feed) as night:
         night.begun()

@@ -165,8 +165,7 @@ _FOOT = """
 - **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
   3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in
   `tables`, and one start with `--leave schema.table`): the feed goes on without it. Where the copy meets them, the
-  chunk is refused and the other tables go on; after 100 epochs in a row the run ends (exit code 3): correct the row
-  on the server, or exclude the table.
+  chunk is refused until the row is corrected on the server, or the table is excluded; the other tables go on.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
   rewrites them).
 
@@ -196,8 +195,9 @@ the source is among `WHERE d IS NULL` in the lake.
   as well, but the server sorts each chunk.
 - A zero date, or one that no calendar has, is NULL in the lake, which no key may be: `0000-00-00` and
   `2023-02-30`, two rows of the source, would be one row there. Where the copy meets one in a key, the table's
-  chunks are refused until the row is corrected; one that is written later ends the feed (exit code 3), until the
-  table is excluded with `"!schema.table"`.
+  rows are not copied until that row is corrected. One that is written later makes the table
+  [stale](ddl.md#a-table-that-is-copied-anew): readers see it as of the epoch before, and it is copied again as soon
+  as no such row is left. All other tables go on. `doctor` names keys with dates on servers that accept zero dates.
 - An ENUM with an empty label is refused in a key: the label and the invalid value 0, two keys of the source, are
   the same text. Without such a label the value 0 is a key like others. A spatial column is refused in a key.
 - Values that differ in the collation of the column only by case, accents or spaces at the end are one key

@@ -1,0 +1,55 @@
+"""A password is changed on a shard and its sessions are ended: other shards go on, and the file is read again."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from catchment.demo.server import PrivateServer
+from tests.promises.crash.conftest import MakeLife
+from tests.promises.crash.life import written
+
+
+@pytest.mark.promise("a shard that refuses a login holds up itself alone, and password files are read again")
+def test_a_password_that_is_rotated(pair: dict[str, PrivateServer], live: MakeLife, tmp_path: Path) -> None:
+    server = pair["-80"]
+    life = live(pair)
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    user = f"rotating_{life.schema}"
+    server.sql(f"CREATE USER {user} IDENTIFIED BY 'first'", *_granted(server, user))
+    life.describe({"-80": {"user": user, "password": {"file": str(file)}}})
+    life.load(40)
+    run = life.told()
+    try:
+        run.wait_for("caught_up")
+        with written(life):
+            server.sql(f"ALTER USER {user} IDENTIFIED BY 'second'")
+            _end_sessions(server, user)
+            away = run.wait_for("shard", shard="-80", state="away", error="LoginRefused")
+            assert f"user '{user}' is refused" in away["message"]
+            run.wait(
+                "an epoch without it", lambda event: event["event"] == "epoch" and event["absent"] == ["-80"]
+            )
+            file.write_text("second\n")
+            run.wait_for("shard", shard="-80", state="back")
+        run.wait_for_log({name: one.log_end() for name, one in pair.items()})
+        run.process.terminate()
+        run.ended()
+        life.must_be_exact()
+    finally:
+        server.sql(f"DROP USER {user}")
+
+
+def _granted(server: PrivateServer, user: str) -> list[str]:
+    """What the feed's user may, for another one."""
+    ((whole,), *_) = server.sql("SHOW GRANTS FOR catchment")
+    privileges = str(whole).removeprefix("GRANT ").partition(" ON ")[0]
+    return [f"GRANT {privileges} ON *.* TO {user}"]
+
+
+def _end_sessions(server: PrivateServer, user: str) -> None:
+    for (number,) in server.sql(f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{user}'"):
+        with suppress(pymysql.err.MySQLError):  # it has ended by itself
+            server.sql(f"KILL {number}")
