@@ -39,13 +39,6 @@ OF_OPERATIONS = (
         found_by="promises/crash/test_objects.py::test_a_store_that_is_gone_for_longer_than_requests_are_repeated",
     ),
     Mistake(
-        name="a run that waits for its state store cannot be stopped",
-        file="feed/loops.py",
-        right="                    if self.stop.is_set() and met.retry is Retry.SAME:\n",
-        wrong="                    if not self.stop.is_set() and met.retry is Retry.SAME:\n",
-        found_by="promises/crash/test_store_away.py::test_a_state_store_that_is_cut_off_and_comes_back",
-    ),
-    Mistake(
         name="the status page answers unknown paths",
         file="page/routes.py",
         right="            case path if path in _FILES:\n                return file_answer(path)\n",

@@ -137,10 +137,11 @@ def written() -> Iterator[Callable[..., None]]:
             for steps in feeds:
                 low = step * 37 % ROWS
                 steps.everywhere(f"UPDATE t SET n = n + 1 WHERE id BETWEEN {low} AND {low + CHANGED}")
-            threads[0].stopping.wait(WRITE_SECONDS)
+            writer.stopping.wait(WRITE_SECONDS)
 
-        threads.append(Thread("writer", change))
-        threads[0].start()
+        writer = Thread("writer", change)
+        threads.append(writer)
+        writer.start()
 
     yield write
     write()
