@@ -18,9 +18,9 @@ from tests.world.patience import PATIENCE_SECONDS, ran_out
 
 Event = dict[str, Any]
 
-_PROGRAM = "from catchment.cli.main import main; main()"
+PROGRAM = "from catchment.cli.main import main; main()"
 # On a machine with so many processors that all tasks of an epoch run at the same time.
-EIGHT_WORKERS = f"from catchment.engine import local; local.WORKERS_MIN = 8; {_PROGRAM}"
+EIGHT_WORKERS = f"from catchment.engine import local; local.WORKERS_MIN = 8; {PROGRAM}"
 _OVER = b"over"
 
 
@@ -42,7 +42,7 @@ class ToldRun:
         *options: str,
         fault: str = "",
         environment: Mapping[str, str] | None = None,
-        program: str = _PROGRAM,
+        program: str = PROGRAM,
     ) -> None:
         self.events: list[Event] = []
         self.said = file.with_name(f"said.{time.monotonic_ns()}")

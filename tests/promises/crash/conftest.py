@@ -64,6 +64,8 @@ def live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MakeLife]:
 
     yield make
     for life in made:
+        life.kill_told()
+    for life in made:
         for server in life.servers.values():
             if server.pid is not None:
                 server.sql(f"DROP DATABASE {life.schema}")

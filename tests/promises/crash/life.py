@@ -36,7 +36,7 @@ from tests.world.batch import BATCHES, execute_together
 from tests.world.canonical import canonical_row, key_of
 from tests.world.judge import compare, lake_rows, source_rows
 from tests.world.patience import PATIENCE_SECONDS, ran_out
-from tests.world.told import Ended, ToldRun
+from tests.world.told import PROGRAM, Ended, ToldRun
 
 Servers = Mapping[str, PrivateServer]
 
@@ -96,6 +96,7 @@ class Life:
             server.sql(*(f"CREATE TABLE {t} ({_COLUMNS[n % 3]})" for n, t in enumerate(self.keys)))
         self.environment: dict[str, str] = {}  # of its commands, beside that of this process
         self._commands = 0
+        self._told: list[ToldRun] = []
         self.describe()
 
     def move_lake(self, lake: Path) -> None:
@@ -191,9 +192,16 @@ class Life:
                 return
         raise AssertionError("tables are still stale")
 
-    def told(self, *options: str, fault: str = "") -> ToldRun:
+    def told(self, *options: str, fault: str = "", program: str = PROGRAM) -> ToldRun:
         """Start `catchment run` in a process of its own, which tells its events; `fault` as in state/faults.py."""
-        return ToldRun(self.file, *options, fault=fault, environment=self.environment)
+        run = ToldRun(self.file, *options, fault=fault, environment=self.environment, program=program)
+        self._told.append(run)
+        return self._told[-1]
+
+    def kill_told(self) -> None:
+        """End the runs that are still there, since a test failed."""
+        for run in self._told:
+            run.kill()
 
     def command(self, *arguments: str, fault: str = "") -> Ended:
         """A command in a process of its own; `fault` as in state/faults.py."""

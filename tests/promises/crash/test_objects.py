@@ -15,7 +15,6 @@ from tests.world.s3.faults import Fault, Rule
 from tests.world.s3.kinds import Kind
 from tests.world.s3.proxy import S3Proxy
 from tests.world.s3.server import S3Server
-from tests.world.told import ToldRun
 
 CATCH_UP = ("run", "--until-caught-up")
 PLACES = (
@@ -92,7 +91,7 @@ def test_a_store_that_is_gone_for_longer_than_requests_are_repeated(
     objects: Life, s3_proxy: S3Proxy, pair: dict[str, PrivateServer]
 ) -> None:
     objects.describe(engine="local")
-    run = ToldRun(objects.file, environment=objects.environment, program=IMPATIENT)
+    run = objects.told(program=IMPATIENT)
     run.wait_for("caught_up")
     with written(objects):
         for fault in (Fault.DROP, Fault.ERROR):

@@ -156,9 +156,10 @@ class Simulation:
                     server.before_select = partial(self._truncate_before_select, server)
                 self.world.spawn(outside, f"clients of {server.name}", self.clients.of(server))
             self.world.spawn(outside, "clocks", self.nemesis.set_clocks)
-            self.world.spawn(
-                outside, "outages of the store", lambda: self._outages.happen(lambda: self.nemesis.dangerous)
-            )
+            if self._outages.are_there:
+                self.world.spawn(
+                    outside, "outages", lambda: self._outages.come(lambda: self.nemesis.dangerous)
+                )
             if self.rng.random() < self.setting.breaks_off:
                 self.world.spawn(outside, "break off", self._break_off)
             self.world.run(self.world.spawn(outside, "operator", self._operate))

@@ -55,13 +55,13 @@ class Outages:
     def __init__(self, world: SimWorld, seed: int) -> None:
         self._world = world
         self._rng = random.Random(f"state stores of {seed}")
-        self._happen = self._rng.random() < 0.3
+        self.are_there = self._rng.random() < 0.3
         self._until = 0.0
         self.count = 0
 
-    def happen(self, dangerous: Callable[[], bool]) -> None:
+    def come(self, dangerous: Callable[[], bool]) -> None:
         """Let them come and go for as long as it is dangerous."""
-        while self._happen and dangerous():
+        while dangerous():
             self._world.sleep(self._rng.expovariate(1 / 4.0))
             away = self._rng.choice(_AWAY_SECONDS)
             self._until = self._world.now + away
@@ -70,8 +70,8 @@ class Outages:
         self._until = 0.0
 
     def over(self) -> None:
-        """No other one comes, and the last one ends."""
-        self._happen, self._until = False, 0.0
+        """The last one ends."""
+        self._until = 0.0
 
     def around(self, transaction: Transaction) -> Transaction:
         """A transaction that may get no answer."""
