@@ -86,7 +86,6 @@ def test_requests_that_fail_come_twice_or_whose_answers_are_lost(objects: Life, 
     assert min(met[fault] for fault in (Fault.LOSE, Fault.LOSE_WITH_ERROR, Fault.TWICE)) > 0, met
 
 
-@pytest.mark.promise("a run waits for a lake whose object store does not answer, and goes on")
 def test_a_store_that_is_gone_for_longer_than_requests_are_repeated(
     objects: Life, s3_proxy: S3Proxy, pair: dict[str, PrivateServer]
 ) -> None:
