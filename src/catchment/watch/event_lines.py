@@ -22,7 +22,7 @@ from catchment.watch.report import Report, Rest
 
 Event = dict[str, object]
 
-# Of these the events `started`, `ended`, `table` and `shard` tell, sooner and with more.
+# Of these the events `started`, `ended`, `table`, `shard` and `away` tell, sooner and with more.
 _TOLD_OTHERWISE = (
     NotifyEvent.START,
     NotifyEvent.END,

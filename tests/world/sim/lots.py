@@ -9,7 +9,7 @@ from tests.suite.drawn import drawn
 # So many lots are drawn in `make test`, and so many more in the slices.
 _DRAWN, _DRAWN_WIDE = 1, 8
 _SEEDS_MAX = 1_000_000
-# A test says how much has happened in the lot that is always the same. One that is drawn may be quiet.
+# Of the lot that is always the same a test says how many tables were renewed; one that is drawn may renew few.
 FIRST = 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.sim.lots import FIRST, lots
+from tests.world.sim.lots import lots
 from tests.world.sim.serve.found_by import FOUND_BY
 from tests.world.sim.serve.mistakes_of_hub import OF_HUB
 from tests.world.sim.serve.mistakes_of_streams import OF_STREAMS
@@ -31,7 +31,7 @@ def turned(seed: int, directory: Path) -> ServeSimulation:
 @pytest.mark.parametrize("first", lots("serve", _LOT))
 def test_every_client_is_exact_at_every_vgtid(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path) for seed in range(first, first + _LOT)]
-    assert first != FIRST or sum(simulation.judge.vgtids for simulation in found) > 10 * _LOT
+    assert sum(simulation.judge.vgtids for simulation in found) > 10 * _LOT
 
 
 def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
