@@ -26,6 +26,22 @@ OF_EPOCHS = (
         "test_a_copy_and_verify_behind_a_last_ddl[ADD COLUMN]",
     ),
     Mistake(
+        name="DDL that ends the log of a MariaDB is not taken for visible",
+        file="epoch/seal.py",
+        right="last.end if last.kind is GroupKind.COMPLETED_DDL else last.start",
+        wrong="last.start",
+        found_by="promises/exact/test_rest_after_ddl.py::"
+        "test_a_table_that_ddl_made_stale_is_copied_again_at_rest[ORDER BY]",
+    ),
+    Mistake(
+        name="in a new file of the log nothing is proven until a transaction follows",
+        file="source/prove.py",
+        right="    if last is None or not in_new_file:\n",
+        wrong="    if last is None or in_new_file or not in_new_file:\n",
+        found_by="promises/exact/test_rest_after_ddl.py::"
+        "test_a_table_that_ddl_made_stale_is_copied_again_at_rest[ORDER BY]",
+    ),
+    Mistake(
         name="rows spill to a file that outlives a killed task",
         file="rewind/spill.py",
         right='            self._file = tempfile.TemporaryFile(prefix="catchment-")  # noqa: SIM115\n',

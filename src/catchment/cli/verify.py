@@ -15,7 +15,7 @@ from catchment.feed.verify import must_be_verifiable
 from catchment.feed.verify_report import report_of
 from catchment.model.choice import Choice
 from catchment.model.cut import Cut
-from catchment.model.errors import ConfigError, VerifyDifference
+from catchment.model.errors import NOT_ALL_COMPARED, ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines, repair_lines
 
@@ -65,7 +65,8 @@ def verify_command(  # noqa: PLR0913 (one for each option)
     as_json: bool,
 ) -> int:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs, or is not mended
-    with --repair. One that is interrupted goes on where it stood when the same is asked again.
+    with --repair; 11 when no key differs, but a table is stale, or keys could be compared with the log alone. One that
+    is interrupted goes on where it stood when the same is asked again.
     """
     only = tables_of("--table", tables)
     chosen = sample_of(sample, seed)
@@ -97,15 +98,16 @@ def compare_and_tell(file: Path, choice: Choice, *, repair: bool, again: bool, a
             with stopped_by_signals() as stop, view.live():
                 repaired = one.mended(verdict, stop, view.observe_repair)
     show(report_of(verdict, choice, repaired), repair_lines, as_json=as_json)
+    whole = report_of(verdict, choice).all_compared
     if not verdict.differences:
-        return 0
+        return 0 if whole else NOT_ALL_COMPARED
     if repaired is None:
         raise VerifyDifference(f"feed {feed.name}: {verdict.differences} keys differ between source and lake")
     if stop.is_set():
         return EXIT_INTERRUPTED
     if repaired.left:
         raise VerifyDifference(f"feed {feed.name}: not all that differs is mended")
-    return 0
+    return 0 if whole else NOT_ALL_COMPARED
 
 
 def _say(text: Iterable[str]) -> None:

@@ -2,7 +2,8 @@
 
 The server commits to its engine in the order of the log. So when a snapshot stands at the end of a transaction, all
 that was logged before that transaction is visible. When a checkpoint event names a file, everything in earlier files
-is.
+is. MariaDB logs a DDL statement when it is over, under its exclusive metadata locks: a SELECT or SHOW CREATE TABLE that
+is sent later waits for these locks and sees what the statement did. So such a statement is visible, too.
 
 A snapshot can be torn, though. A commit that was logged before FLUSH BINARY LOGS and becomes visible after it sets its
 old offset beside the new file's name. (Seen; it lasts until the next commit or checkpoint event.) Groups written into
@@ -16,7 +17,7 @@ from catchment.model.position import GroupKind, LastGroup, LogOffset, reaches
 
 FILE_START = 4
 # XA COMMIT becomes visible outside of this order.
-_IN_ORDER = (GroupKind.TRANSACTION, GroupKind.DDL)
+_IN_ORDER = (GroupKind.TRANSACTION, GroupKind.DDL, GroupKind.COMPLETED_DDL)
 
 
 def newest_sealed(
@@ -43,7 +44,7 @@ def newest_sealed(
     found = [known] if known is not None else []
     whole = known is not None and known.file == snapshot.file and start != snapshot
     if whole and last is not None and last.end == snapshot and (xa_over or last.kind in _IN_ORDER):
-        found.append(last.start)
+        found.append(last.end if last.kind is GroupKind.COMPLETED_DDL else last.start)
     found.extend(LogOffset(file, FILE_START) for file in checkpoints)
     if not found:
         return None

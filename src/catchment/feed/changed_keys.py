@@ -21,7 +21,6 @@ from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import Retry, StateError
 from catchment.model.table import ShardTable, TableId
 from catchment.readers.verify import VerifyReceipt, verify_chunks
-from catchment.rewind.compare import Differences
 from catchment.rewind.key_chunks import key_chunks
 
 # A SELECT names so many keys at most: each is a range of the index by itself.
@@ -145,8 +144,7 @@ class ChangedKeys:
             self._pace(of).learn(asked, self.feed.copying.chunk_time, self.feed.copying.chunk_rows_max)
         verdict.parts = (verdict.parts[0] + len(copied), verdict.parts[1] + len(copied))
         if copied:
-            verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
-            verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
+            verdict.take(table, receipt)
             differing = key_chunks(of, receipt.differing[table], KEYS_MAX)
             verdict.differing += [(chunk,) for chunk in differing]
         return [one.chunk for one in copied]

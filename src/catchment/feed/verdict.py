@@ -6,6 +6,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.shard import Copy
 from catchment.model.stale import Stale
 from catchment.model.table import TableId
+from catchment.readers.verify import VerifyReceipt
 from catchment.rewind.compare import Differences
 
 # How far each shard's tables are compared: as copies, since that is done in chunks, too.
@@ -18,7 +19,8 @@ class Verdict:
     stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
     differ. `strays`: tables with rows under shards that do not have them. `parts`: how many chunks were compared, of
     how many that there are. `resumed`: rows that were compared before it was interrupted. `keys`: how many had changed,
-    where only what changed was compared; `whole`: what was compared whole then."""
+    where only what changed was compared; `whole`: what was compared whole then. `unproven`: keys that count as the log
+    has them, since their SELECTs returned rows of before a change that nothing has proven visible yet."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
@@ -31,6 +33,14 @@ class Verdict:
     resumed: int = 0
     keys: int = 0
     whole: tuple[str, ...] = ()
+    unproven: dict[TableId, int] = field(default_factory=dict)
+
+    def take(self, table: TableId, receipt: VerifyReceipt) -> None:
+        """Add what a task has found in a table."""
+        self.rows[table] = self.rows.get(table, 0) + receipt.rows[table]
+        self.found[table] = self.found.get(table, Differences()) + receipt.found[table]
+        if table in receipt.unproven:
+            self.unproven[table] = self.unproven.get(table, 0) + receipt.unproven[table]
 
     @property
     def differences(self) -> int:

@@ -163,6 +163,7 @@ def _comparison(began_us: int, verdict: Verdict, repair: Repair | None) -> Compa
         {str(table): keys for table, keys in _differences(verdict).items()},
         sum(one.total for one in repair.mended.values()) if repair is not None else 0,
         repair.left if repair is not None else (),
+        sum(verdict.unproven.values()),
     )
 
 

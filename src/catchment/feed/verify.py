@@ -255,8 +255,7 @@ def _advanced(
             verdict.parts = (verdict.parts[0] + len(read), verdict.parts[1] + len(passed))
             rows = receipt.rows[table] if receipt is not None and read else 0
             if receipt is not None and read:
-                verdict.rows[table] = verdict.rows.get(table, 0) + rows
-                verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
+                verdict.take(table, receipt)
                 if receipt.found[table].total:
                     verdict.differing.append(tuple(read))
             after[shard][table] = before.advanced(passed, rows)

@@ -32,6 +32,8 @@ class Progress:
         for one in stood.found:
             verdict.rows[one.table] = one.rows
             verdict.found[one.table] = Differences(one.missing, one.extra, one.changed, one.named)
+            if one.unproven:
+                verdict.unproven[one.table] = one.unproven
         verdict.differing = list(stood.differing)
         verdict.parts = stood.parts
         verdict.epochs = (stood.epoch, verdict.epochs[1])
@@ -44,7 +46,7 @@ class Progress:
         if self._kept is None or self._scope is None or now - self._saved_at < SAVE_SECONDS:
             return
         self._saved_at = now
-        found = tuple(_found(table, rows, verdict.found[table]) for table, rows in verdict.rows.items())
+        found = tuple(_found(table, verdict) for table in verdict.rows)
         differing = tuple(verdict.differing)
         self._kept.save(Stood(self._scope, verdict.epochs[0], compared, found, differing, verdict.parts))
 
@@ -64,5 +66,6 @@ def scope_of(manifest: Manifest, choice: Choice) -> Scope:
     return Scope(tables, choice.sample, choice.portion)
 
 
-def _found(table: TableId, rows: int, of: Differences) -> TableFound:
-    return TableFound(table, rows, of.missing, of.extra, of.changed, of.named)
+def _found(table: TableId, verdict: Verdict) -> TableFound:
+    of, unproven = verdict.found[table], verdict.unproven.get(table, 0)
+    return TableFound(table, verdict.rows[table], of.missing, of.extra, of.changed, of.named, unproven)

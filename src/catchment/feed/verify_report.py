@@ -10,7 +10,8 @@ from catchment.model.order import Mended
 
 
 class TableReport(msgspec.Struct, frozen=True):
-    """Of a table the rows compared, the keys that differ and the first of them."""
+    """Of a table the rows compared, the keys that differ and the first of them. `unproven`: keys that were compared by
+    the log alone, since no later transaction has proven their last change visible to a SELECT."""
 
     table: str
     rows: int
@@ -18,6 +19,7 @@ class TableReport(msgspec.Struct, frozen=True):
     extra: int
     changed: int
     named: tuple[str, ...]
+    unproven: int = 0
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
@@ -47,6 +49,11 @@ class VerifyReport(msgspec.Struct, frozen=True):
     mended: dict[str, Mended] | None = None
     left: tuple[str, ...] | None = None
 
+    @property
+    def all_compared(self) -> bool:
+        """Whether each chosen table is as of now, and each row of it was compared with what a SELECT returned."""
+        return not self.stale and not any(one.unproven for one in self.tables)
+
 
 def report_of(verdict: Verdict, choice: Choice = ALL, repair: Repair | None = None) -> VerifyReport:
     """The result of a verification, and of its repair if there was one."""
@@ -55,7 +62,8 @@ def report_of(verdict: Verdict, choice: Choice = ALL, repair: Repair | None = No
     for table in sorted(verdict.rows.keys() | verdict.found.keys()):
         found = verdict.found[table]
         counts = (found.missing, found.extra, found.changed)
-        tables.append(TableReport(str(table), verdict.rows.get(table, 0), *counts, found.named))
+        unproven = verdict.unproven.get(table, 0)
+        tables.append(TableReport(str(table), verdict.rows.get(table, 0), *counts, found.named, unproven))
     return VerifyReport(
         first_epoch=first,
         first_epoch_text=epoch_text(first),
@@ -68,7 +76,7 @@ def report_of(verdict: Verdict, choice: Choice = ALL, repair: Repair | None = No
         seed=choice.sample.seed,
         portion="" if choice.portion is None else str(choice.portion),
         partial=verdict.partial,
-        stale=tuple(map(str, verdict.stale)),
+        stale=tuple(str(one) for one in verdict.stale if choice.takes(one.table)),
         resumed_rows=verdict.resumed,
         since_epoch=0 if choice.since is None else choice.since.epoch,
         since_epoch_text="" if choice.since is None else epoch_text(choice.since.epoch),

@@ -20,6 +20,8 @@ COPY_AGAIN: Final = "copy its tables again (a feed: `catchment dump start`; a Sp
 INTERRUPTED: Final = 130
 # Of a run that has caught up, but for some tables that readers see as of an earlier epoch.
 LEFT_BEHIND: Final = 10
+# Of a verification that found no difference, but could not compare all that was asked for.
+NOT_ALL_COMPARED: Final = 11
 
 
 class Retry(Enum):

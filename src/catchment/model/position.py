@@ -145,11 +145,13 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class GroupKind(Enum):
-    """What a group of the log is."""
+    """What a group of the log is. COMPLETED_DDL: MariaDB's group of one DDL statement, which it logs when the statement
+    is over, while the statement still holds its metadata locks."""
 
     TRANSACTION = "transaction"
     ROLLED_BACK = "rolled back"
     DDL = "ddl"
+    COMPLETED_DDL = "completed ddl"
     XA_PREPARE = "xa prepare"
     XA_END = "xa commit or rollback"
 

@@ -6,7 +6,8 @@ import msgspec
 class Comparison(msgspec.Struct, frozen=True):
     """A comparison that is whole. Times are microseconds since 1970. `epochs`: the first and the last one compared.
     `parts`: how many chunks were compared, of how many. `tables`: those in which so many keys differed. `mended`: how
-    many keys were written again; `left`: what is not mended, and why."""
+    many keys were written again; `left`: what is not mended, and why. `unproven`: how many keys were compared by the
+    log alone (feed/verdict.py)."""
 
     began_us: int
     ended_us: int
@@ -16,6 +17,7 @@ class Comparison(msgspec.Struct, frozen=True):
     tables: dict[str, int]
     mended: int = 0
     left: tuple[str, ...] = ()
+    unproven: int = 0
 
     @property
     def differences(self) -> int:

@@ -3,7 +3,7 @@ epoch.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.key_chunks import keys_of
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
+from catchment.rewind.unlogged import explained
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import SchemaEvents, stops
 from catchment.source.identity import must_be_same_log
@@ -45,6 +46,7 @@ class GroupRows:
     """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from.
 
     `spoiled`: the tables of those `refused` that can never be read as of this epoch, for what the log says of them.
+    `unproven`: of a comparison, how many keys were taken from the log although their SELECTs returned earlier rows.
     """
 
     rows: dict[TableId, pa.Table]
@@ -52,6 +54,7 @@ class GroupRows:
     refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
     spoiled: frozenset[TableId]
+    unproven: dict[TableId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,13 +104,20 @@ def read_behind_purge(task: ChunkTask) -> GroupRows:
         return read_behind_purge(replace(task, floor=floor))
 
 
-def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> GroupRows:
+def read_group(
+    task: ChunkTask,
+    log_bytes: int | None = None,
+    inside: Inside | None = None,
+    *,
+    against_log: bool = False,
+) -> GroupRows:
     """SELECT the chunks, read the log behind them, and bring the rows to the epoch. Staged ones are there already; of
     these the log is read to the epoch.
 
     `inside` says which keys lie in a chunk where we cannot. Without it, the result has rows of keys that the log
-    changed wherever they lie. Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it
-    takes more memory than the task allows.
+    changed wherever they lie. `against_log`: where a SELECT returned what no image of the log explains, its row counts
+    (rewind/unlogged.py). Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it takes
+    more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     parents = ChunkParents.of(task)
@@ -141,10 +151,11 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     for table in spoiled.keys() & reads.keys():
         refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     split = stretch.boundary if task.staged is None else stretch.groups
-    rows = {
-        table: _rewound(stretch, split, ends, shapes[table], chunks, images.kept.get(table, []), inside)
-        for table, chunks in reads.items()
-    }
+    unproven: dict[TableId, int] = {}
+    rows = {}
+    for table, chunks in reads.items():
+        touched = _touched(stretch, ends, images.kept.get(table, []))
+        rows[table], unproven[table] = _at_epoch(touched, split, shapes[table], chunks, inside, against_log)
     parents.unread |= spoiled.keys()
     for table, why in parents.refusals(rows, stretch, ends).items():
         refused += [(read.chunk, why) for read, _ in reads.pop(table)]
@@ -154,6 +165,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         tuple(refused),
         stretch.read_bytes + prepared.read_bytes,
         frozenset(spoiled),
+        unproven,
     )
 
 
@@ -233,27 +245,36 @@ def _stopped(wanted: Wanted, events: SchemaEvents, epoch_at: LogOffset) -> Wante
     return replace(wanted, on_ddl=on_ddl)
 
 
-def _rewound(
-    stretch: Stretch,
-    split: int,
-    ends: Commits,
-    shape: TableShape,
-    reads: list[Read],
-    images: list[pa.Table],
-    inside: Inside | None,
-) -> pa.Table:
-    rows = pa.concat_tables([rows for _, rows in reads])
+def _touched(stretch: Stretch, ends: Commits, images: list[pa.Table]) -> pa.Table | None:
+    """The images that count, in commit order, of groups whose end was read; None where there are none."""
     if not images:
-        return rows
+        return None
     touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
     touched = in_commit_order(touched, ends.moves)
-    complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
-    states = states_at(complete, shape.key, split)
+    return touched.filter(pc.less(touched.column(GROUP), stretch.groups))
+
+
+def _at_epoch(
+    touched: pa.Table | None,
+    split: int,
+    shape: TableShape,
+    reads: list[Read],
+    inside: Inside | None,
+    against_log: bool,
+) -> tuple[pa.Table, int]:
+    """The rows of a table's chunks as of the epoch, and how many of them are `unproven`."""
+    rows, unproven = pa.concat_tables([rows for _, rows in reads]), 0
+    if touched is None:
+        return rows, unproven
+    states = states_at(touched, shape.key, split)
     if inside is not None and not _chunk_key(shape).ordered:
         states = states.filter(
             pa.array(inside(states, [(read.chunk.lo, read.chunk.hi) for read, _ in reads]))
         )
-    return rewound(rows, states, shape.key)
+    if against_log:
+        found = explained(rows, touched, states, shape.key, split)
+        states, unproven = found.states, found.unproven
+    return rewound(rows, states, shape.key), unproven
 
 
 def _chunk_key(shape: TableShape) -> ChunkKey:

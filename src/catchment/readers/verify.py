@@ -44,7 +44,8 @@ class VerifyTask:
 class VerifyReceipt:
     """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
     Chunks in `refused` were not compared: repeat them at a later epoch. `outputs`: the changes that mend the lake.
-    `differing`: of chunks of chosen keys those that differ."""
+    `differing`: of chunks of chosen keys those that differ. `unproven`: keys whose SELECTs returned rows of before a
+    change in the log, by table: nothing has proven that change visible yet, so they count as the log has them."""
 
     shard: str
     compared: dict[TableId, tuple[CopiedChunk, ...]]
@@ -53,6 +54,7 @@ class VerifyReceipt:
     refused: tuple[tuple[Chunk, str], ...]
     outputs: tuple[Output, ...] = ()
     differing: dict[TableId, pa.Table] = field(default_factory=dict)
+    unproven: dict[TableId, int] = field(default_factory=dict)
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
@@ -60,7 +62,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
     shard = task.endpoint.shard
     shapes = task.shapes
     try:
-        group = read_group(task.copy)
+        group = read_group(task.copy, against_log=True)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
         broken = {chunk.table for chunk, _ in group.refused}
         chosen = {chunk.table for chunk in task.copy.chunks if chunk.keys}
@@ -84,6 +86,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
         group.refused,
         outputs,
         {table: _keys(shapes[table], sides[table]) for table in chosen & sides.keys()},
+        {table: keys for table, keys in group.unproven.items() if keys and table in whole},
     )
 
 

@@ -24,7 +24,8 @@ def comparison_lines(found: VerificationStatus, *, runs: bool) -> Iterator[str]:
 
 def _found(last: ComparisonStatus) -> str:
     mended = f", {last.mended:,} of them mended" if last.mended else ""
-    return f"{last.rows:,} rows as of epoch {last.epoch_text}, {_differences(last)}{mended}"
+    log_alone = f", {last.unproven:,} keys compared by the log alone" if last.unproven else ""
+    return f"{last.rows:,} rows as of epoch {last.epoch_text}, {_differences(last)}{mended}{log_alone}"
 
 
 def _differences(one: ComparisonStatus) -> str:

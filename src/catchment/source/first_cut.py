@@ -16,7 +16,7 @@ from catchment.model.epoch import Manifest, TableDelta
 from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConfigError, CutMissed, NothingVisible
 from catchment.model.image import SIDE
-from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
+from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId, Wording
@@ -298,20 +298,7 @@ def _newest_position(session: Session, log: Stretch, begun: LogOffset) -> Positi
     if sealed != begun:
         for gtid in [*({} if rest is log else log.newest).values(), *rest.newest_before.values()]:
             gtids = gtids.with_gtid(gtid)
-    if rest.last is not None and sealed == rest.last.start and _is_statement(session, rest.last):
-        sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
+    if rest.last is not None and sealed == rest.last.end:
+        gtids = gtids.with_gtid(rest.last.gtid)
     prepared = known_prepared(endpoint, sealed, log.xa if rest is log else log.xa + rest.xa)
     return Position(sealed, log.files[0].born, server, gtids, prepared=prepared)
-
-
-def _is_statement(session: Session, group: LastGroup) -> bool:
-    """Whether a group is one DDL statement without rows: the server logs it when it is done, so it is visible.
-
-    On a server at rest a chosen table that was created last would else be created again behind the first cut.
-    """
-    if group.kind is not GroupKind.DDL:
-        return False
-    rows = session.rows("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
-    events = [(kind, end) for _, _, kind, _, end, *_ in rows]
-    kinds = [kind for kind, _ in events]
-    return kinds in (["Gtid", "Query"], ["Gtid", "Query_compressed"]) and events[1][1] == group.end.offset

@@ -108,15 +108,18 @@ def sealed_behind(
     """
     if start.server.mysql:
         return sealed_by_mysql(endpoint, start.server, known, at)
-    return newest_sealed(
-        known,
-        start.at,
-        at,
-        stretch.last if shown else None,
-        stretch.checkpoints,
-        xa_over=hidden is None and bool(stretch.xa) and stretch.xa[-1].committed,
-        hidden=hidden,
-    )
+    xa_over = hidden is None and bool(stretch.xa) and stretch.xa[-1].committed
+    last = stretch.last if shown else None
+    sealed = newest_sealed(known, start.at, at, last, stretch.checkpoints, xa_over=xa_over, hidden=hidden)
+    in_new_file = sealed is not None and sealed.file == at.file and (known is None or known.file != at.file)
+    if last is None or not in_new_file:
+        return sealed
+    # On a server at rest no other snapshot will come: this one is asked for after the checkpoint event was read.
+    with snapshot_session(endpoint, start.server) as session:
+        again = snapshot_offset(session)
+    if again != at:
+        return sealed
+    return newest_sealed(sealed, None, again, last, (), xa_over=xa_over, hidden=hidden)
 
 
 def sealed_by_mysql(

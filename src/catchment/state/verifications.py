@@ -37,7 +37,8 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class TableFound(msgspec.Struct, frozen=True):
-    """What was found of a table so far: rows compared, keys that differ, and the first of them."""
+    """What was found of a table so far: rows compared, keys that differ, the first of them, and `unproven` keys as the
+    verdict has them."""
 
     table: TableId
     rows: int
@@ -45,6 +46,7 @@ class TableFound(msgspec.Struct, frozen=True):
     extra: int
     changed: int
     named: tuple[str, ...]
+    unproven: int = 0
 
 
 class Stood(msgspec.Struct, frozen=True):

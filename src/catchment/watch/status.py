@@ -112,7 +112,8 @@ class SettingStatus(msgspec.Struct, frozen=True):
 class ComparisonStatus(msgspec.Struct, frozen=True):
     """A comparison that a run made in the background, or makes: rows compared of about so many, keys that differ by
     table. Without `ended` it has begun, and `waits` says what keeps it from going on. Of one that is whole: its
-    epochs as text, keys that were `mended`, and what is `left`, with the reason."""
+    epochs as text, keys that were `mended`, what is `left`, with the reason, and `unproven`: how many keys were
+    compared by the log alone."""
 
     began: str
     ended: str | None
@@ -124,6 +125,7 @@ class ComparisonStatus(msgspec.Struct, frozen=True):
     epoch_text: str = ""
     mended: int = 0
     left: tuple[str, ...] = ()
+    unproven: int = 0
 
 
 class VerificationStatus(msgspec.Struct, frozen=True):
@@ -284,6 +286,7 @@ def _comparison(one: Comparison) -> ComparisonStatus:
         epoch_text=" to ".join(dict.fromkeys(map(epoch_text, one.epochs))),
         mended=one.mended,
         left=one.left,
+        unproven=one.unproven,
     )
 
 

@@ -85,7 +85,10 @@ class Verified:
         if last != first:
             as_of += f" to {epoch_text(last)}"
         if not comparison.differences:
-            _log.info("source and lake are equal: %s rows, %s", f"{comparison.rows:,}", as_of)
+            log_alone = (
+                f", {comparison.unproven:,} keys of them by the log alone" if comparison.unproven else ""
+            )
+            _log.info("source and lake are equal: %s rows%s, %s", f"{comparison.rows:,}", log_alone, as_of)
             return
         mended = f"; {comparison.mended:,} keys are mended" if comparison.mended else ""
         left = "".join(f"; not mended: {why}" for why in comparison.left)

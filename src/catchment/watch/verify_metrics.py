@@ -25,19 +25,23 @@ class VerifyMetrics(Collector):
             "verify_differences", "Keys that differed, in the last whole comparison or so far.", "of"
         )
         mended = self._gauge("verify_mended", "Keys that were mended behind the last whole comparison.")
+        unproven = self._gauge(
+            "verify_unproven", "Keys that the last whole comparison compared by the log alone."
+        )
         rows = self._gauge("verify_rows", "Rows that are compared so far.")
         expected = self._gauge("verify_rows_expected", "Rows that there are to compare, about.")
         if found.last is not None:
             ended.add_metric((self._feed,), found.last.ended_us / 1e6)
             keys.add_metric((self._feed, "last"), found.last.differences)
             mended.add_metric((self._feed,), found.last.mended)
+            unproven.add_metric((self._feed,), found.last.unproven)
         if found.next_us:
             next_.add_metric((self._feed,), found.next_us / 1e6)
         if found.now is not None:
             keys.add_metric((self._feed, "now"), found.now.differences)
             rows.add_metric((self._feed,), found.now.rows)
             expected.add_metric((self._feed,), found.now.expected)
-        yield from (ended, next_, keys, mended, rows, expected)
+        yield from (ended, next_, keys, mended, unproven, rows, expected)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(f"catchment_{name}", meaning, labels=("feed", *labels))

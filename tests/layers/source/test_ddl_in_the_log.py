@@ -10,13 +10,13 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Unsupported
-from catchment.model.position import LogOffset
+from catchment.model.position import GroupKind, LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.checks import alterations
 from catchment.schema.follow import Followed
 from catchment.source.catalog import read_definition
-from catchment.source.log import read_log
+from catchment.source.log import read_facts, read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -83,6 +83,12 @@ class Log:
                 names = [column.name for column in read.table.columns]
                 self.rows += read.batch.select(names).to_pylist()
         return log.stretch
+
+    def kind_before(self, end: int) -> GroupKind:
+        """The kind of the group that ends at an offset."""
+        last = read_facts(self.endpoint, self.known, self.start, LogOffset(self.start.file, end)).last
+        assert last is not None
+        return last.kind
 
     def altered(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Columns added and dropped by each statement."""
@@ -215,12 +221,16 @@ def test_an_alter_in_two_phases_counts_at_its_commit(log: Log) -> None:
     server.sql("INSERT INTO shop.t VALUES (3, 3, 'y')")
     server.sql("SET STATEMENT lock_wait_timeout=9 FOR ALTER TABLE shop.t ADD n INT FIRST")
     server.sql("INSERT INTO shop.t VALUES (9, 4, 4, 'y')")
-    events = [
-        row[5] for row in server.sql(f"SHOW BINLOG EVENTS IN '{log.start.file}' FROM {log.start.offset}")
-    ]
+    begun = server.sql(f"SHOW BINLOG EVENTS IN '{log.start.file}' FROM {log.start.offset}")
+    events = [row[5] for row in begun]
     assert [sum(phase in event for event in events) for phase in ("START ALTER", "ROLLBACK ALTER", "COMMIT ALTER")] == [
         2, 1, 1,
     ]  # fmt: skip
+    kinds = [
+        log.kind_before(end) for _, _, kind, _, end, text in begun if kind == "Query" and "ALTER" in text
+    ]
+    # A START ALTER is logged while the statement runs.
+    assert kinds == [GroupKind.DDL, GroupKind.DDL, GroupKind.DDL, GroupKind.COMPLETED_DDL]
     assert log.altered() == [(("n",), ())]
     assert log.rows[:3] == [
         {"id": 1, "a": 1, "b": "x"}, {"id": 2, "a": 2, "b": "x"}, {"id": 3, "a": 3, "b": "y"},

@@ -107,3 +107,45 @@ def test_rows_changed_behind_an_alter_are_rewound(steps: Steps) -> None:
             assert len(values) <= 1, f"epoch {manifest.epoch}: {values}"
             behind += bool(values)
     assert behind > 10
+
+
+# Each makes the table stale, since no row event tells what it did to the rows.
+COPIED_AGAIN = {
+    "ADD COLUMN of the time": "ALTER TABLE t ADD w DATETIME DEFAULT CURRENT_TIMESTAMP",
+    "ORDER BY": "ALTER TABLE t ORDER BY v",
+    "RENAME": "RENAME TABLE t TO t_old, t_new TO t",
+    "EXCHANGE PARTITION": "ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE t",
+    "CREATE OR REPLACE": "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, v INT)",
+}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(
+            last,
+            marks=[pytest.mark.promise("a table that DDL made stale is copied again on an idle source")]
+            * (last == "ORDER BY"),
+        )
+        for last in COPIED_AGAIN
+    ],
+)
+def test_a_table_that_ddl_made_stale_is_copied_again_at_rest(steps: Steps, last: str) -> None:
+    """One run copies it, whether the DDL is the last statement of the log or others follow it in a new file. Without a
+    checkpoint event that names the new file nothing is proven there."""
+    steps.everywhere(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+        "CREATE TABLE t_new LIKE t",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "CREATE TABLE parts (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (9))",
+    )
+    steps.run()
+    a, b = steps.servers
+    for server in steps.servers.values():
+        server.sql(f"DELETE FROM {steps.schema}.t WHERE id = 1", "FLUSH BINARY LOGS")
+        if not on_mysql():
+            ended_by_checkpoint(server)
+    steps.sql(a, COPIED_AGAIN[last])
+    steps.sql(b, COPIED_AGAIN[last], *(f"INSERT INTO other VALUES ({n})" for n in range(5)))
+    steps.must_be_equal("t", "id", "v")

@@ -14,6 +14,7 @@ from cython.cimports.catchment.wire.log.events import (
     EventReader,
 )
 from cython.cimports.catchment.wire.log.groups import (
+    KIND_COMPLETED_DDL,
     KIND_DDL,
     KIND_ROLLED_BACK,
     KIND_TRANSACTION,
@@ -251,7 +252,7 @@ class Contents:
             return self.end_group(e, KIND_XA_END)
         if self.flags & (STANDALONE | DDL) or query.is_ddl:
             self.on_ddl(e, query, self.flags & DDL or query.is_ddl)
-            return self.end_group(e, KIND_DDL) if self.flags & STANDALONE else 0
+            return self.end_group(e, self.kind_of_statement()) if self.flags & STANDALONE else 0
         self.facts.append(
             facts.Statement(
                 group,
@@ -264,6 +265,11 @@ class Contents:
             )
         )
         return 0
+
+    def kind_of_statement(self):
+        """The kind of a group that is one statement: MariaDB logs DDL when it is over, except START ALTER."""
+        completed = self.flags & DDL and not self.extra & (START_ALTER | ROLLBACK_ALTER)
+        return KIND_COMPLETED_DDL if completed else KIND_DDL
 
     def on_ddl(self, e, query, flagged):
         """A statement that is a group, or one in a group that the server marked.

@@ -4,7 +4,7 @@ from catchment.wire.cells.builders cimport ColumnBuilders
 
 # In the order of model.position.GroupKind.
 cdef enum:
-    KIND_TRANSACTION, KIND_ROLLED_BACK, KIND_DDL, KIND_XA_PREPARE, KIND_XA_END
+    KIND_TRANSACTION, KIND_ROLLED_BACK, KIND_DDL, KIND_COMPLETED_DDL, KIND_XA_PREPARE, KIND_XA_END
 
 
 cdef struct Group:
