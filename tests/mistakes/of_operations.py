@@ -123,6 +123,20 @@ OF_OPERATIONS = (
         found_by="promises/exact/test_night.py::test_a_shard_that_is_away_for_a_while",
     ),
     Mistake(
+        name="the lag of a shard that is away is that of the others",
+        file="watch/metrics.py",
+        right="self._absent_since.get(shard, self._cut_at))\n\n    def retention",
+        wrong="self._cut_at)\n\n    def retention",
+        found_by="promises/exact/test_night.py::test_a_shard_that_is_away_for_a_while",
+    ),
+    Mistake(
+        name="a feed without one of its shards is ready",
+        file="page/board.py",
+        right="            self._readiness.rested(rest.absent.keys())\n",
+        wrong="            self._readiness.rested(())\n",
+        found_by="promises/exact/test_night.py::test_a_shard_that_is_away_for_a_while",
+    ),
+    Mistake(
         name="status omits the error that ended a run",
         file="watch/watch.py",
         right="            self.journal.end(code, note)\n",

@@ -284,6 +284,12 @@ class Manifest(msgspec.Struct, frozen=True):
         return self.cut.time_us
 
     @property
+    def as_of_us(self) -> int:
+        """As of when readers see each shard, or later (microseconds since 1970): of a shard that was absent, since when
+        its rows stand."""
+        return min((self.time_us, *self.absent.values()))
+
+    @property
     def tables(self) -> set[TableId]:
         """The tables of the feed, those too that are stale."""
         return {shape.table for shape in self.shapes} | {one.table for one in self.stale}

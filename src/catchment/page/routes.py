@@ -1,6 +1,6 @@
 """Which answer stands under which path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
@@ -42,15 +42,21 @@ def page_of(board: Board, registry: CollectorRegistry) -> Callable[[Request], An
             case "/status.json":
                 return Answer(HTTPStatus.OK, _JSON, encoded(board.shown()))
             case "/healthz":
-                fault = board.fault()
-                return plain(HTTPStatus.SERVICE_UNAVAILABLE if fault else HTTPStatus.OK, fault or "ok")
+                return _probe([fault] if (fault := board.fault()) else [])
+            case "/readyz":
+                return _probe(board.unready())
             case "/metrics":
                 return metrics(request)
             case path if path in _FILES:
                 return file_answer(path)
-        return plain(HTTPStatus.NOT_FOUND, "there are /, /status.json, /healthz and /metrics")
+        return plain(HTTPStatus.NOT_FOUND, "there are /, /status.json, /healthz, /readyz and /metrics")
 
     return answer
+
+
+def _probe(faults: Sequence[str]) -> Answer:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if faults else HTTPStatus.OK
+    return plain(status, "\n".join(faults) or "ok")
 
 
 def file_answer(path: str) -> Answer:

@@ -92,13 +92,19 @@ class Metrics:
             buckets=_PHASE_BUCKETS,
         )
         self._gauge(
-            "lag_seconds", "Age of the newest committed cut, or since all logs were seen at it."
+            "lag_seconds", "Age of what the lake shows: the largest of the shards' `shard_lag_seconds`."
         ).labels(self._feed).set_function(self.lag_seconds)
+        lag = self._gauge(
+            "shard_lag_seconds",
+            "Age of what the lake shows of a shard: since its cut, or since its log was last seen at it.",
+            "shard",
+        )
         retention = self._gauge(
             "log_retention_left_seconds", "Until a purge could reach us, by shard.", "shard"
         )
         for shard in kept_seconds:
             retention.labels(self._feed, shard).set_function(partial(self.retention_left, shard))
+            lag.labels(self._feed, shard).set_function(partial(self.shard_lag_seconds, shard))
         self._stand_at(standing)
 
     def observe(self, manifest: Manifest, phase_seconds: Mapping[str, float]) -> None:
@@ -138,8 +144,12 @@ class Metrics:
         self._unsettled.labels(self._feed, table).set(rows)
 
     def lag_seconds(self) -> float:
-        """Age of the newest committed cut, at rest of the last look at it."""
-        return max(0.0, self._clock() - self._cut_at)
+        """Age of the newest committed cut, at rest of the last look at it; of the shard that has been away longest."""
+        return max(map(self.shard_lag_seconds, self._kept_seconds), default=0.0)
+
+    def shard_lag_seconds(self, shard: str) -> float:
+        """The same of one shard: of one that is away since it took part in an epoch."""
+        return max(0.0, self._clock() - self._absent_since.get(shard, self._cut_at))
 
     def retention_left(self, shard: str) -> float:
         """Seconds until a purge could reach us, below 0 when it may have; infinite without a limit in time.

@@ -41,10 +41,10 @@ class Report:
 
     @property
     def lag_seconds(self) -> float:
-        """From the clock's time of the cut to the commit: how old the lake was when the epoch became
-        readable.
+        """From the clock's time of the cut to the commit: how old the lake was when the epoch became readable. Of a
+        shard that was away: since its rows stand.
         """
-        return (self.commit.time_us - self.manifest.time_us) / 1e6
+        return (self.commit.time_us - self.manifest.as_of_us) / 1e6
 
 
 @dataclass(frozen=True, slots=True)

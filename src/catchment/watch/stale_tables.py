@@ -41,4 +41,4 @@ class StaleTables:
 
     def _take(self, manifest: Manifest) -> None:
         self._known = {one.table: one for one in manifest.stale}
-        self._vitals.observe_stale(len(self._known))
+        self._vitals.observe_stale(self._known.values())

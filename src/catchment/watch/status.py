@@ -333,7 +333,9 @@ def _not_carried(tables: Sequence[NotCarried], committed: Manifest | None) -> It
 
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
-    """When the source was last known to be as in the newest epoch: at its cut, or at rest when planned again."""
-    if plan is None or not committed.cut.stood_at(plan.tick):
-        return committed.time_us
-    return max(committed.time_us, plan.tick.time_us)
+    """When the source was last known to be as in the newest epoch: at its cut, or at rest when planned again; of the
+    shard that has been away longest."""
+    at = committed.time_us
+    if plan is not None and committed.cut.stood_at(plan.tick):
+        at = max(at, plan.tick.time_us)
+    return min((at, *committed.absent.values()))

@@ -4,13 +4,15 @@ replaced whole. They are there from a run's first moment on, and the file says h
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, write_to_textfile
 
 from catchment import world
+from catchment.model.epoch_number import gci_of
 from catchment.model.errors import SinkAway, StateAway
+from catchment.model.stale import Stale
 from catchment.model.throttle import Throttled
 from catchment.state.notes import ErrorNote, Trouble
 
@@ -53,6 +55,9 @@ class Vitals:
             "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
         )
         self._stale = self._gauge("tables_stale", "Tables that readers see as of an earlier epoch.")
+        self._stale_since = self._gauge(
+            "table_as_of_timestamp_seconds", "As of when readers see a table that is stale.", "table"
+        )
         self._throttled = self._gauge(
             "copy_throttled", "Seconds since which no rows of a shard are copied; 0: they are.", "shard"
         )
@@ -98,9 +103,12 @@ class Vitals:
         """How many tables are not carried."""
         self._uncarried.labels(self._feed).set(tables)
 
-    def observe_stale(self, tables: int) -> None:
-        """How many tables are stale."""
-        self._stale.labels(self._feed).set(tables)
+    def observe_stale(self, tables: Collection[Stale]) -> None:
+        """Which tables are stale."""
+        self._stale.labels(self._feed).set(len(tables))
+        self._stale_since.clear()
+        for one in tables:
+            self._stale_since.labels(self._feed, str(one.table)).set(gci_of(one.epoch))
 
     def count(self, errors: Iterable[ErrorNote]) -> None:
         """Errors that were met since the last call."""

@@ -63,7 +63,10 @@ def size(file: Path) -> tuple[int, int]:
 def test_what_a_browser_makes_of_it(url: str) -> None:
     """A name that is markup stays a name."""
     seen = document(url)
-    assert "healthy" in seen.printed
+    assert (
+        '<p id="health" role="status" aria-live="polite" class="warn">1 table is being copied ('
+        in seen.printed
+    )
     assert "unknown" in seen.printed, "a paused copy has no forecast"
     assert "it is paused" in seen.printed
     assert "<polyline" in seen.printed or "<text" in seen.printed

@@ -108,6 +108,20 @@ def test_the_log_of_a_shard_that_is_away_is_needed_since_it_went(metrics: Metric
     assert not metrics.warn_of_purges()
 
 
+def test_a_shard_that_is_away_lags_since_it_went_and_the_feed_with_it(metrics: Metrics, clock: Clock) -> None:
+    gone = int((START + 100) * 1e6)
+    metrics.observe(replace(manifest(700), absent={"-80": gone}), {})
+    clock.now = START + 701
+    assert value(metrics, "shard_lag_seconds", shard="-80") == pytest.approx(601)
+    assert value(metrics, "shard_lag_seconds", shard="80-") == pytest.approx(1)
+    assert value(metrics, "lag_seconds") == pytest.approx(601)
+    metrics.at_rest(int(clock.now * 1e6), {"-80": gone})
+    assert value(metrics, "shard_lag_seconds", shard="80-") == pytest.approx(0)
+    assert value(metrics, "lag_seconds") == pytest.approx(601)
+    metrics.at_rest(int(clock.now * 1e6))
+    assert value(metrics, "lag_seconds") == pytest.approx(0)
+
+
 def test_a_source_at_rest_is_no_lag_and_no_imminent_purge(metrics: Metrics, clock: Clock) -> None:
     metrics.observe(manifest(1), {})
     clock.now = START + 7210

@@ -12,12 +12,14 @@ import yaml
 from catchment.config import Feed, load
 from catchment.model.errors import SourceError
 from catchment.watch.status import Status
+from tests.layers.page.test_page import asked
 from tests.layers.watch.test_notify import to_file
 from tests.layers.watch.test_vitals import samples
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
 from tests.promises.exact.night import Night, status_of
 from tests.promises.exact.steps import run_here
+from tests.promises.serve.server import free_port
 from tests.world.proxy import Proxy
 
 
@@ -29,12 +31,19 @@ def proxy(servers: Servers) -> Iterator[Proxy]:
 
 
 @pytest.fixture
+def port() -> int:
+    """Of the feed's status page."""
+    return free_port()
+
+
+@pytest.fixture
 def feed(
     servers: Servers,
     proxy: Proxy,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    port: int,
 ) -> Feed:
     """A feed of one table whose shard `-80` is behind the proxy; its metrics are in `tmp_path/metrics`."""
     run_here(monkeypatch)
@@ -46,6 +55,7 @@ def feed(
     described["source"]["shards"][0].update(host=proxy.host, port=proxy.port)
     described |= {"schema_change": "fail", "new_tables": "skip"}
     described["metrics"] = {"file": str(tmp_path / "metrics")}
+    described["status"] = {"port": port}
     described["notify"] = {"command": list(to_file(tmp_path / "told"))}
     (tmp_path / "feed.yaml").write_text(yaml.safe_dump(described))
     return load(tmp_path / "feed.yaml")
@@ -53,11 +63,13 @@ def feed(
 
 @pytest.mark.promise("an unreachable shard is reported")
 def test_a_shard_that_is_away_for_a_while(
-    feed: Feed, proxy: Proxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    feed: Feed, proxy: Proxy, tmp_path: Path, caplog: pytest.LogCaptureFixture, port: int
 ) -> None:
+    """Metrics, probes and status say so, each of its shard: the other one is as of now."""
     file = tmp_path / "metrics"
     with caplog.at_level(logging.WARNING), Night(feed) as night:
         night.begun()
+        night.awaited("a whole lake", lambda: asked(port, "/readyz"), lambda said: said == (200, "ok\n"))
         proxy.refusing = True
         proxy.cut(reset=True)
         found = night.awaited(
@@ -72,8 +84,19 @@ def test_a_shard_that_is_away_for_a_while(
         )
         assert metrics["catchment_up"] == 1
         assert metrics["catchment_shard_away_seconds 80-"] == 0
+        night.awaited(
+            "lag of its own",
+            lambda: samples(file),
+            lambda m: m["catchment_shard_lag_seconds -80"] > 2 * m["catchment_shard_lag_seconds 80-"] + 1,
+        )
+        metrics = samples(file)
+        assert metrics["catchment_lag_seconds"] > metrics["catchment_shard_lag_seconds 80-"] + 1
+        assert (status_of(feed).lag_seconds or 0.0) > 1
+        assert asked(port, "/healthz") == (200, "ok\n")
+        assert asked(port, "/readyz") == (503, "1 shard is away (-80)\n")
         proxy.refusing = False
         night.awaited("no trouble", night.status, lambda s: not s.troubles)
+        night.awaited("a whole lake", lambda: asked(port, "/readyz"), lambda said: said == (200, "ok\n"))
         assert night.error is None
     assert any(any(trouble.shard == "-80" for trouble in shown) for shown in night.shown)
     assert night.shown[-1] == ()

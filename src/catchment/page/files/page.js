@@ -246,7 +246,7 @@ function head(shown) {
   const { status } = shown;
   document.title = `${shown.feed} – Catchment`;
   byId("feed").textContent = shown.feed;
-  health(shown.fault);
+  health(shown.fault, shown.unready || []);
   const run = status && status.runner ? `${status.runner}${status.run ? ` since ${status.run.started}` : ""}` : "";
   byId("epoch").textContent = status && status.epoch_text ? `epoch ${status.epoch_text}` : "no epoch yet";
   const strategy = run && status.run && status.run.strategy !== "rewind" ? `, rows are copied by ${status.run.strategy}` : "";
@@ -258,9 +258,9 @@ function head(shown) {
   byId("troubles").querySelector("ul").replaceChildren(...said.map((text) => element("li", text)));
 }
 
-function health(fault) {
-  byId("health").textContent = fault || "healthy";
-  byId("health").className = fault ? "bad" : "good";
+function health(fault, unready) {
+  byId("health").textContent = fault || unready.join("; ") || "healthy";
+  byId("health").className = fault ? "bad" : unready.length ? "warn" : "good";
 }
 
 async function look() {
