@@ -11,6 +11,7 @@ from catchment.cli.table_lines import part_text, table_lines
 from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
+from catchment.model.table import TableId
 from catchment.watch.table_status import TableStatus
 
 _table_option = click.option(
@@ -36,7 +37,7 @@ def _ordering(action: str, what: str) -> None:
     @_shard_option
     @json_option
     def command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
-        _give(file, action, table, shard, as_json=as_json)
+        _give(file, action, tables_of("--table", [table] if table else []), shard, as_json=as_json)
 
 
 _ordering("pause", "Read no more chunks. What is copied goes on following the log, exact at every epoch.")
@@ -63,7 +64,7 @@ def restart_command(file: Path, table: str, shard: str, keys: str, where: str, a
 
         choice = choice_of(named, portion)
         return compare_and_tell(file, choice, repair=True, again=True, as_json=as_json)
-    _give(file, "restart", table, "", as_json=as_json)
+    _give(file, "restart", named, "", as_json=as_json)
     return 0
 
 
@@ -149,10 +150,11 @@ def _parted(setting: str) -> tuple[str, str]:
     return name, value
 
 
-def _give(file: Path, action: str, table: str | None, shard: str, *, as_json: bool) -> None:
-    kept = dump(file, action, table, shard=shard)
+def _give(file: Path, action: str, named: list[TableId], shard: str, *, as_json: bool) -> None:
+    """Order it for the table that is named, or for all tables."""
+    kept = dump(file, action, named[0] if named else None, shard=shard)
     show(kept, _order_lines, as_json=as_json)
-    if table is not None:
+    if named:
         _must_be_taken(kept)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from catchment.cli.output import feed_argument, json_option, show
+from catchment.cli.output import feed_argument, json_option, show, tables_of
 from catchment.feed.erase import erase
 from catchment.model.errors import ConfigError
 from catchment.sink.erasure import Erased, Spelling
@@ -60,7 +60,8 @@ def erase_command(
     Delete them at the source first: a key that is alive there is refused. Needs the lake and the state store, no shard.
     """
     given = [key for one in keys for key in _given(one)]
-    erased = erase(file, table, given, shard=shard, keep_versions=keep_versions, spelling=spelling)
+    (named,) = tables_of("--table", [table])
+    erased = erase(file, named, given, shard=shard, keep_versions=keep_versions, spelling=spelling)
     show(erased, _lines, as_json=as_json)
 
 

@@ -20,8 +20,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 def tables_of(option: str, names: Iterable[str]) -> list[TableId]:
     """The tables that an option names; raises ConfigError for what is no name of one."""
+    # Not above: the help of a command needs no feed file.
+    from catchment.config.table_patterns import table_in
+
     try:
-        return [TableId.parse(name) for name in names]
+        return [table_in(name) for name in names]
     except ValueError as error:
         raise ConfigError(f"{option}: {error}") from error
 

@@ -130,8 +130,8 @@ class CopyConfig(Section):
     )
     first: tuple[str, ...] = Field(
         default=(),
-        description="Which tables are copied first: names `shop.orders`, globs `shop.*`, `/regex/` over "
-        "`schema.table`. Those of an earlier pattern come before those of a later one, and the rest behind.",
+        description="[Patterns](patterns.md) of the tables that are copied first. Those of an earlier pattern come "
+        "before those of a later one, and the rest after them.",
     )
     throttle: ThrottleConfig = Field(
         default=ThrottleConfig(), description="[When rows wait](dump.md#throttle) for the source's sake."

@@ -181,8 +181,8 @@ class Feed(Section):
     )
     source: SourceConfig = Field(description="The shards.")
     tables: Annotated[tuple[str, ...], AfterValidator(check_rules)] = Field(
-        description="Which tables: names `shop.orders`, globs `shop.*`, `/regex/` over `schema.table`, "
-        'and exclusions `"!shop.tmp_*"`, which always win. Put rules that begin with `!` or `*` in quotes.'
+        description="Which tables: [patterns](patterns.md) such as `shop.orders`, `shop.*`, and exclusions such as "
+        '`"!shop.tmp_*"`, which always win.'
     )
     columns: tuple[ColumnConfig, ...] = Field(
         default=(), description="[Columns](columns.md) that are left out, masked or renamed."

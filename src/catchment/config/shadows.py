@@ -6,6 +6,7 @@ A feed that takes `shop.*` would carry each one, and have it dropped soon after.
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from catchment.config.table_patterns import name_in
 from catchment.model.table import TableId
 
 # gh-ost has _t_gho, _t_ghc and _t_del, also with a time in between. pt-online-schema-change has _t_new, __t_new and
@@ -28,7 +29,7 @@ _NOT_FILLED = ("_ghc", "_del", "_old", "_chkpnt")
 
 def is_shadow(patterns: Sequence[str], rules: Sequence[str], table: TableId) -> bool:
     """Whether a table's name is that of a shadow table, and no rule names it in full."""
-    named = any(rule == str(table) for rule in rules)
+    named = any(name_in(rule) == str(table) for rule in rules)
     return not named and any(fnmatchcase(table.name, pattern) for pattern in patterns)
 
 

@@ -11,8 +11,8 @@ class TableRule(Section):
     """A rule for the tables that its pattern takes."""
 
     match: str = Field(
-        description="Which: a name `shop.orders`, a glob `shop.*`, or `/regex/` over `schema.table`. Of those that "
-        "take a table the first one counts."
+        description="Which: a [pattern](patterns.md), as `shop.orders` or `shop.*`. Of those that take a table the "
+        "first one counts."
     )
 
     @field_validator("match")

@@ -26,8 +26,7 @@ class VerifyConfig(Section):
     )
     tables: tuple[str, ...] = Field(
         default=("*.*",),
-        description="Which of the tables of the feed: names `shop.orders`, globs `shop.*`, `/regex/` over "
-        '`schema.table`, and exclusions `"!shop.tmp_*"`.',
+        description="Which of the tables of the feed: [patterns](patterns.md), as under `tables`.",
     )
     sample: Percent | None = Field(
         default=None,

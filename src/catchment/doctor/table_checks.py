@@ -162,7 +162,13 @@ def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
     idle = [rule for rule in rules if not rule.startswith("!") and not any(takes([rule], t) for t in seen)]
     risk = "the table is not there, or the feed's user may not SELECT it"
     return [
-        Finding(Severity.ERROR, "", f"rule {rule} takes no table on any shard", risk, "correct `tables`")
+        Finding(
+            Severity.ERROR,
+            "",
+            f"rule {rule} takes no table on any shard",
+            risk,
+            "correct `tables`; a `/regex/` is compared with the whole of schema.table",
+        )
         for rule in idle
     ]
 

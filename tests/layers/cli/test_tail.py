@@ -244,7 +244,7 @@ def test_a_file_that_takes_no_more(feed_file: Path) -> None:
         (["--from", "@empty"], "--from: empty is empty"),
         (["--vgtid-file", "no/where"], "--vgtid-file: no/where cannot be written"),
         (["--vgtid-file", "."], "--vgtid-file: . cannot be written"),
-        (["--table", "x"], "rules: x is not of the form"),
+        (["--table", "x."], "rules: x. is not of the form"),
         (["--from", '{"cut": 1}'], "vgtid: not one that a stream gave"),
     ],
 )

@@ -88,7 +88,7 @@ source:
   shards:
     - {name: -80, host: h, user: u, prot: 3}
     - {name: b, host: h, user: u, port: 70000, tls: {cert: a.pem}}
-tables: ["shop", "/(/", "!a.b"]
+tables: ["shop.", "/(/", "!a.b"]
 epoch: {interval: 5, tick: 2}
 copy: 4
 sink: {path: lake, setle: 5s, keep: 200%, fold: 0.1}
@@ -101,7 +101,7 @@ zzzz: 1
         ("5: source.shards[0].prot:", "did you mean port?"),
         ("6: source.shards[1].port:", "65535"),
         ("6: source.shards[1].tls:", "cert and key belong together"),
-        ("7: tables:", "shop is not of the form"),
+        ("7: tables:", "shop. is not of the form"),
         ("8: epoch.interval:", "a duration such as"),
         ("8: epoch.tick:", "a duration such as"),
         ("9: copy:", "a mapping with the keys chunk_time"),

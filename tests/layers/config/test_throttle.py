@@ -99,5 +99,5 @@ def test_the_order_of_tables(tmp_path: Path) -> None:
     assert [feed.copying.place_of(TableId("shop", name)) for name in names] == [0, 1, 2, 2, 3]
     (fault,) = faults_of(tmp_path, MINIMAL + "copy: {first: ['!shop.tmp']}\n")
     assert "copy.first: !shop.tmp is an exclusion; name what comes first" in fault
-    (fault,) = faults_of(tmp_path, MINIMAL + "copy: {first: [orders]}\n")
-    assert "copy.first: orders is not of the form" in fault
+    (fault,) = faults_of(tmp_path, MINIMAL + "copy: {first: [orders.]}\n")
+    assert "copy.first: orders. is not of the form" in fault

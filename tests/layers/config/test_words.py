@@ -72,7 +72,7 @@ FAULTS: list[tuple[str, str, str]] = [
     ("sink:", "schema_change: [evolve]\nsink:", "8: schema_change: expected evolve, freeze or fail"),
     ("sink:", "spark: {conf: [a]}\nsink:", "8: spark.conf: expected a mapping"),
     ("sink:", "spark: {conf: {a: [b]}}\nsink:", "8: spark.conf.a: expected a text"),
-    ("[shop.*]", "[shop]", "7: tables: shop is not of the form schema.table"),
+    ("[shop.*]", "[shop.]", "7: tables: shop. is not of the form schema.table"),
     ("[shop.*]", "[[shop.a]]", "7: tables[0]: expected a text"),
     ("tables:", "\ttables:", "7: a tab stands where a word is expected; YAML indents with spaces alone"),
     ("[shop.*]", "[*.a]", "7: a text that begins with * or ! must be put in quotes"),

@@ -350,7 +350,7 @@ def test_batches(servers: Servers, schema: str) -> None:
         ({"vgtid": json.dumps({"version": 9, "cut": {}})}, "it has version 9"),
         ({"vgtid": json.dumps({"cut": {"epoch": 1}})}, "not one that a stream gave"),
         ({"vgtid": "[1"}, "shard ks/"),
-        ({"rules": ["nothing"]}, "nothing is not of the form"),
+        ({"rules": ["nothing."]}, "nothing. is not of the form"),
         ({"rules": ["no_such.*"]}, "they take no table of any shard"),
     ],
 )

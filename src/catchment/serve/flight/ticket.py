@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from catchment.config.table_patterns import takes
+from catchment.config.table_patterns import pattern_of, takes
 from catchment.model.errors import ConfigError
 from catchment.model.slow import Slow
 from catchment.model.table import TableId
@@ -41,7 +41,7 @@ class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def ask(self) -> Ask:
         """Raises ConfigError where the rule or a flag is malformed."""
-        rule = Rule(str(self.table_id), self.filter, self.of, self.index)
+        rule = Rule(pattern_of(self.table_id), self.filter, self.of, self.index)
         return Ask(self.vgtid, (rule,), Flags(minimize_skew=self.minimize_skew), self.slow)
 
 

@@ -3,15 +3,10 @@
 The first rule that takes a table counts. A table that no rule takes is not given.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from catchment.config.table_patterns import check_rules, takes
+from catchment.config.table_patterns import check_rules, name_in, takes
 from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
 from catchment.serve.rules.key_range import is_key_range, key_range
@@ -20,13 +15,10 @@ from catchment.serve.rules.refused import Refused
 EXCLUDE = "exclude"  # as VStream has it
 OF_MAX = 65536
 
-_NAME = re.compile(r"[^*?\[\]/!]+")
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`match`: a table `shop.orders`, a name `orders` in any schema, a glob `shop.*`, or `/regex/` of RE2. A regex is
-    held against the whole of `schema.table`, one without any dot against the whole name of the table.
+    """`match`: a pattern of tables, as a feed file has them (docs/patterns.md).
 
     `filter`: a SELECT, a range of keyspace ids such as `-80`, `exclude`, or nothing, which gives all. `of` and `index`:
     of so many slices of the keys, the one with that number, from 0.
@@ -47,10 +39,7 @@ class Rule:
 
     def takes(self, table: TableId) -> bool:
         """Whether it is for a table. Those of the server itself no rule takes."""
-        regex = self._regex
-        if regex is None:
-            return takes((self._pattern,), table)
-        return takes(("*.*",), table) and _fits(regex, table.name if "." not in regex else str(table))
+        return takes((self.match,), table)
 
     @property
     def excludes(self) -> bool:
@@ -62,14 +51,6 @@ class Rule:
         """Whether its filter is a SELECT."""
         return bool(self.filter.strip()) and not self.excludes and not is_key_range(self.filter)
 
-    @property
-    def _regex(self) -> str | None:
-        return self.match[1:-1] if len(self.match) > 1 and self.match[0] == self.match[-1] == "/" else None
-
-    @property
-    def _pattern(self) -> str:
-        return self.match if "." in self.match else f"*.{self.match}"
-
     def _check(self) -> None:
         if self.match.startswith("!"):
             raise Refused(
@@ -79,10 +60,7 @@ class Rule:
             raise Refused(
                 "match is empty: write a table such as shop.orders, a glob such as shop.*, or /regex/"
             )
-        if self._regex is None:
-            check_rules((self._pattern,))
-        else:
-            _check_regex(self._regex)
+        check_rules((self.match,))
         if not 1 <= self.of <= OF_MAX or not 0 <= self.index < self.of:
             raise Refused(
                 f"index {self.index} of {self.of} is no slice: of is 1 to {OF_MAX}, index from 0 to one less than of"
@@ -98,12 +76,11 @@ class Rule:
         # Not above: sqlglot takes half a second to import, and many rules need none.
         from catchment.serve.rules.select import select_of
 
-        if not _NAME.fullmatch(self.match):
+        match = name_in(self.match)
+        if match is None:
             raise Refused("a SELECT is for one table: match it by its name, or give a range of keyspace ids")
         named = select_of(self.filter).table
-        if named.rpartition(".")[2] != self.match.rpartition(".")[2] or (
-            "." in named and named != self.match
-        ):
+        if named.rpartition(".")[2] != match.rpartition(".")[2] or ("." in named and named != match):
             raise Refused(f"its filter reads FROM {named}: name the same table in both")
 
 
@@ -111,20 +88,3 @@ def first_of(rules: Iterable[Rule], table: TableId) -> Rule | None:
     """The rule that counts for a table; None where it is not given."""
     rule = next((rule for rule in rules if rule.takes(table)), None)
     return None if rule is None or rule.excludes else rule
-
-
-@lru_cache(maxsize=1 << 14)
-def _fits(regex: str, text: str) -> bool:
-    """Whether it is the whole of a text. RE2 takes a time that grows with the text, whatever a client wrote."""
-    return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{regex})\z").as_py())
-
-
-def _check_regex(regex: str) -> None:
-    """Raises Refused. By itself, so that it cannot close the brackets around it."""
-    try:
-        pc.match_substring_regex(pa.scalar(""), regex)
-    except pa.ArrowInvalid as fault:
-        raise Refused(
-            f"/{regex}/ is not a regular expression of RE2, which has no lookaround and no backreference: "
-            f"{str(fault).removeprefix('Invalid regular expression: ')}"
-        ) from None

@@ -148,7 +148,10 @@ def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> Non
     there = {table for one in found for table in one.tables}
     for rule in chosen.rules:
         if not rule.excludes and not any(rule.takes(table) for table in there):
-            raise ConfigError(f"rule for {rule.match}: it takes no table of any shard; check the name")
+            raise ConfigError(
+                f"rule for {rule.match}: it takes no table of any shard; check the pattern (a name, a glob, or a "
+                r"regular expression over the whole of schema.table, such as /.*\.log_.*/)"
+            )
     if faults:
         lines = ["tables that cannot be streamed:"]
         lines += [f"  {table}: {why}" for table, why in sorted(faults.items())]
