@@ -30,6 +30,7 @@ _ERRORS: Final = {
     Why.DIVERGED: flight.FlightServerError,
     Why.TOO_MANY: flight.FlightUnavailableError,
     Why.OVERTAKEN: flight.FlightServerError,
+    Why.TAKEN_OVER: flight.FlightServerError,
     Why.AWAY: flight.FlightUnavailableError,
     Why.FAULT: flight.FlightInternalError,
 }

@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 
 
 class Why(Enum):
-    """The kinds of ends, as a client tells them apart."""
+    """The kinds of ends, as a client tells them apart. Their names, in lower case, are the reason that a client is
+    given beside the status."""
 
     DENIED = "it may not read this"
     REFUSED = "its request is wrong"
@@ -44,7 +45,8 @@ class Why(Enum):
     PURGED = "the log that it needs is gone"
     DIVERGED = "the log that it needs is another one"
     TOO_MANY = "there are too many clients"
-    OVERTAKEN = "it was too slow, or another one took its place"
+    OVERTAKEN = "it was too slow"
+    TAKEN_OVER = "another client has its name"
     AWAY = "a shard or this server is away"
     FAULT = "a fault of the server"
 
@@ -66,7 +68,7 @@ _SAID: Final[tuple[tuple[type[CatchmentError], Why], ...]] = (
     (ServerStops, Why.AWAY),
     (ClientLeft, Why.AWAY),
     (TooSlow, Why.OVERTAKEN),
-    (TakenOver, Why.OVERTAKEN),
+    (TakenOver, Why.TAKEN_OVER),
     (TooLarge, Why.UNUSABLE),
     (Unsupported, Why.UNUSABLE),
     (Purged, Why.PURGED),

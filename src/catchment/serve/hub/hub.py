@@ -73,7 +73,7 @@ class Hub:
 
         Raises TooManyClients, ClientLeft, and what `catchment.stream` raises.
         """
-        same = Same(Chosen.of(ask.rules, self._within), ask.flags.minimize_skew, form)
+        same = Same(Chosen.of(ask.rules or self._within, self._within), ask.flags.minimize_skew, form)
         with self._lock:
             if self._opening + len(self._clients) >= self._limits.clients:
                 raise TooManyClients(

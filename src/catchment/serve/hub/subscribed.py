@@ -102,5 +102,6 @@ class Subscribed(Generic[M]):
 def taken_over(name: str) -> TakenOver:
     """The end of one whose name another client has now."""
     return TakenOver(
-        f"subscriber {name}: another client of this name has come, or it was removed; one at a time"
+        f"subscriber {name}: another client of this name has come, or the subscriber was removed; one client at a time "
+        "has a name, so do not reconnect unless that client is gone"
     )

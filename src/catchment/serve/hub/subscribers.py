@@ -15,10 +15,10 @@ from catchment.model.subscription import Subscription
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client
 from catchment.serve.hub.hub import Hub, Stays, always
+from catchment.serve.hub.said import Said, must_be_the_same
 from catchment.serve.hub.subscribed import Slip, Subscribed, taken_over
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.source import Source
-from catchment.serve.stream.tables import Chosen
 from catchment.serve.stream.vgtid import StreamCut, is_later, read, written
 from catchment.state import subscribers
 from catchment.state.store import Store
@@ -64,15 +64,15 @@ class Subscribers:
             raise ConfigError(
                 "subscriber: a name has up to 64 letters, digits, dots, hyphens and underscores"
             )
-        asked = _text(ask)
-        kept, mine = self._find(name, asked), None
+        said = Said.of(ask)
+        kept, mine = self._find(name, said), None
         for _ in range(_ATTEMPTS):
             begins = ask if kept is None else replace(ask, vgtid=kept.vgtid)
             client = self._hub.open(begins, form, shown or name, stays)
             try:
-                if kept is None and (new := self._added(name, asked, client.told)):
+                if kept is None and (new := self._added(name, said, client.told)):
                     return self._opened(client, form, new)
-                mine = self._claimed(name, asked, mine)
+                mine = self._claimed(name, said, mine)
             except BaseException:
                 self._hub.close(client)
                 raise
@@ -135,26 +135,24 @@ class Subscribers:
             for one in self.listed()
         ]
 
-    def _find(self, name: str, asked: str) -> Subscription | None:
+    def _find(self, name: str, said: Said) -> Subscription | None:
         kept = subscribers.find(self._store, name)
-        if kept is not None and kept.asked != asked:
-            raise ConfigError(
-                f"subscriber {name}: it began with other rules or flags; give those, another name, or remove it first"
-            )
+        if kept is not None:
+            must_be_the_same(name, kept.asked, said)
         return kept
 
-    def _added(self, name: str, asked: str, begins: StreamCut) -> Subscription | None:
+    def _added(self, name: str, said: Said, begins: StreamCut) -> Subscription | None:
         """Note one that comes for the first time; None where another one did first."""
-        new = Subscription(name, written(begins), asked, 1, world.now_us())
+        new = Subscription(name, written(begins), said.written, 1, world.now_us())
         return new if subscribers.add(self._store, new) else None
 
-    def _claimed(self, name: str, asked: str, mine: Subscription | None) -> Subscription:
+    def _claimed(self, name: str, said: Said, mine: Subscription | None) -> Subscription:
         """The subscriber as it is now, which this client has: it takes the place of others, if it has not yet.
 
         Raises TakenOver once a later client has it.
         """
         for _ in range(_ATTEMPTS):
-            kept = self._find(name, asked)
+            kept = self._find(name, said)
             if kept is None or (mine is not None and kept.generation != mine.generation):
                 raise taken_over(name)
             if mine is not None:
@@ -178,7 +176,3 @@ class Subscribers:
 
 def _written_first(name: str, what: str) -> StateError:
     return StateError(f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; {what} again")
-
-
-def _text(ask: Ask) -> str:
-    return msgspec.json.encode([Chosen.of(ask.rules), ask.flags]).decode()

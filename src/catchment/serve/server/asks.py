@@ -19,8 +19,8 @@ MESSAGE_BYTES: Final = 4 << 20
 _SLOW: Final = {pb.SLOW_REREAD: Slow.REREAD, pb.SLOW_GAP: Slow.GAP, pb.SLOW_END: Slow.END}
 
 
-def ask_of(request: pb.StreamRequest, tables: tuple[str, ...]) -> Ask:
-    """The request as values; without rules it is for `tables`. Raises ConfigError."""
+def ask_of(request: pb.StreamRequest) -> Ask:
+    """The request as values. Raises ConfigError."""
     if len(request.rules) > RULES_MAX:
         raise ConfigError(
             f"rules: {len(request.rules)} are more than {RULES_MAX}; take globs, or several streams"
@@ -33,7 +33,7 @@ def ask_of(request: pb.StreamRequest, tables: tuple[str, ...]) -> Ask:
     if request.slow not in (pb.SLOW_UNSPECIFIED, *_SLOW):
         raise ConfigError(f"slow: {request.slow} is none of its values")
     flags = Flags(given.minimize_skew, given.heartbeat_interval, given.stop_on_reshard)
-    return Ask(request.vgtid, tuple(map(_rule, request.rules)) or tables, flags, _SLOW.get(request.slow))
+    return Ask(request.vgtid, tuple(map(_rule, request.rules)), flags, _SLOW.get(request.slow))
 
 
 def message_bytes_of(request: pb.StreamRequest) -> int:

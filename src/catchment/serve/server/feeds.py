@@ -18,12 +18,10 @@ from catchment.state.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A feed's clients. `tables`: those that it takes, for clients that name none. `kept`: its subscribers, where it
-    has some."""
+    """A feed's clients. `kept`: its subscribers, where it has some."""
 
     lock: Lock
     hub: Hub
-    tables: tuple[str, ...]
     kept: Subscribers | None = None
 
     @property
@@ -122,9 +120,9 @@ def _served(config: ServeConfig, given: ServedFeed, feed: Feed) -> Served:
     lock = Lock.of(token.get_secret_value() for token in given.tokens)
     hub = Hub(source, feed.copying, Limits(config.clients_max, config.buffer, config.slow), feed.tables)
     if not given.subscribers:
-        return Served(lock, hub, feed.tables)
+        return Served(lock, hub)
     store = Store.open(feed.state.get_secret_value(), feed.name)
-    return Served(lock, hub, feed.tables, Subscribers(hub, source, store, config.unacknowledged))
+    return Served(lock, hub, Subscribers(hub, source, store, config.unacknowledged))
 
 
 def _must_be_servable(given: ServedFeed, feed: Feed) -> None:

@@ -1,7 +1,7 @@
 """The service Streams: pulls the messages of clients as fast as they read, and ends their streams clearly."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import grpc
 
@@ -16,6 +16,8 @@ from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.telling import Message, ProtoTelling
 
 NAME: Final = "catchment.stream.v1.Streams"
+# The trailing metadata that names the reason.
+REASON: Final = "catchment-reason"
 _CODES: Final = {
     Why.DENIED: grpc.StatusCode.UNAUTHENTICATED,
     Why.REFUSED: grpc.StatusCode.INVALID_ARGUMENT,
@@ -24,6 +26,8 @@ _CODES: Final = {
     Why.DIVERGED: grpc.StatusCode.DATA_LOSS,
     Why.TOO_MANY: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Why.OVERTAKEN: grpc.StatusCode.ABORTED,
+    # Not ABORTED: whoever repeats that would throw out the client that has the name now, and so on without end.
+    Why.TAKEN_OVER: grpc.StatusCode.FAILED_PRECONDITION,
     Why.AWAY: grpc.StatusCode.UNAVAILABLE,
     Why.FAULT: grpc.StatusCode.INTERNAL,
 }
@@ -59,11 +63,11 @@ class Streams:
             end = STOPPED
         except Exception as fault:
             end = self._end_by(fault, request)
-        context.abort(_CODES[end.why], end.text)
+        _abort(context, end)
 
     def _told(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         served = self._admitted(request, context)
-        ask, most = ask_of(request, served.tables), message_bytes_of(request)
+        ask, most = ask_of(request), message_bytes_of(request)
 
         def stays() -> bool:
             return context.is_active() and not self._stopping.is_set()
@@ -82,7 +86,7 @@ class Streams:
                 return act(self._admitted(asked, context).subscribers, asked)
             except Exception as fault:
                 end = self._end_by(fault, asked)
-                context.abort(_CODES[end.why], end.text)
+                _abort(context, end)
 
         return grpc.unary_unary_rpc_method_handler(
             answered, request.FromString, lambda given: given.SerializeToString()
@@ -94,6 +98,12 @@ class Streams:
     def _end_by(self, fault: Exception, request: Any) -> End:
         """While it stops, what its readers say of their end is no news."""
         return STOPPED if self._stopping.is_set() else end_by(fault, request.feed)
+
+
+def _abort(context: grpc.ServicerContext, end: End) -> NoReturn:
+    """End a call. The reason stands beside the status, since a program cannot choose by the text."""
+    context.set_trailing_metadata(((REASON, end.why.name.lower()),))
+    context.abort(_CODES[end.why], end.text)
 
 
 def _acknowledge(subscribers: Subscribers, asked: pb.AcknowledgeRequest) -> pb.AcknowledgeResponse:

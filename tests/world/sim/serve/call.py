@@ -3,11 +3,13 @@ that wait until they are taken.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import grpc
 
+from catchment.serve.server.service import REASON
 from tests.world.sim.scheduler import Process, SimWorld
 
 
@@ -21,6 +23,7 @@ class End:
 
     code: grpc.StatusCode
     text: str
+    reason: str = ""
 
 
 LOST = End(grpc.StatusCode.UNAVAILABLE, "the server is gone")
@@ -53,6 +56,7 @@ class Call:
         self.said: End | None = None
         self.answer: Any = None
         self._metadata = metadata
+        self._reason = ""
         self._waiting: deque[Message] = deque()
 
     # As a handler sees it.
@@ -61,9 +65,13 @@ class Call:
         """Whether the client is still there, as far as the server knows."""
         return self.active
 
+    def set_trailing_metadata(self, metadata: Sequence[tuple[str, str]]) -> None:
+        """What comes beside the status."""
+        self._reason = dict(metadata).get(REASON, "")
+
     def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         """End it."""
-        self.said = End(code, details)
+        self.said = End(code, details, self._reason)
         raise Aborted(details)
 
     def peer(self) -> str:

@@ -97,13 +97,18 @@ class StreamClient:
                     call.leave(self.habits.noticed, self.sim.outside)
             self.world.sleep(self.rng.choice((0.1, 0.5, 2.0)))
 
+    @property
+    def _heartbeat(self) -> float:
+        """A subscriber may ask for others each time."""
+        return float(self.streams % 2) if self.habits.subscriber else self.habits.heartbeat
+
     def _request(self) -> pb.StreamRequest:
         habits = self.habits
         return pb.StreamRequest(
             feed="shop",
             vgtid=self.kept.text or habits.begins,
             rules=habits.wanted.rules,
-            flags=pb.Flags(minimize_skew=habits.aligned, heartbeat_interval=habits.heartbeat),
+            flags=pb.Flags(minimize_skew=habits.aligned, heartbeat_interval=self._heartbeat),
             slow=habits.slow,  # type: ignore[arg-type]
             subscriber=habits.subscriber,
         )

@@ -39,6 +39,8 @@ FOUND_BY: dict[str, int] = {
     "what_is_acknowledged_while_a_stream_opens_is_told_again": 38,
     "at_its_limit_a_stream_waits_for_what_it_gave_itself": 65,
     "a_subscriber_is_given_all_at_once": 25,
+    "whose_name_was_taken_is_told_to_go_on": 24,
+    "a_subscriber_may_not_ask_for_other_heartbeats": 24,
     "a_shard_is_left_out_of_the_alignment": 723,
     "all_wait_for_a_shard_that_is_away": 171,
     "all_wait_for_a_shard_at_rest": 29,

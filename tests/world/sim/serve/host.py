@@ -75,7 +75,7 @@ class Host:
         self.hub = hub = Hub(self.source, setting.copy, setting.limits, TABLES)
         store = Store.open(setting.state, FEED)
         kept = Subscribers(hub, self.source, store, setting.unacknowledged)
-        self._feeds = Feeds({FEED: Served(Lock.of([TOKEN]), hub, TABLES, kept)})
+        self._feeds = Feeds({FEED: Served(Lock.of([TOKEN]), hub, kept)})
         self._streams = Streams(self._feeds)
         service = self._streams.handler()
         self._handlers = {

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from catchment.serve.hub.ends import Why
+from catchment.serve.hub.said import Said
 from catchment.serve.hub.subscribed import Subscribed
 from catchment.serve.hub.subscribers import Subscribers
+from catchment.serve.server import service
 from catchment.serve.stream import advance, alignment, chunks, epochs, events_of, kept_images
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.epochs import Epochs
@@ -248,6 +251,21 @@ def a_subscriber_is_given_all_at_once(patch: pytest.MonkeyPatch) -> None:
         made(one, client, size, mine, kept, 1 << 60)
 
     patch.setattr(Subscribed, "__init__", unbound)
+
+
+@of_streams
+def whose_name_was_taken_is_told_to_go_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(service._CODES, Why.TAKEN_OVER, service._CODES[Why.OVERTAKEN])
+
+
+@of_streams
+def a_subscriber_may_not_ask_for_other_heartbeats(patch: pytest.MonkeyPatch) -> None:
+    of: Any = Said.of
+
+    def all_of_it(ask: Any) -> Any:
+        return replace(of(ask), patterns=(str(ask.flags.heartbeat_interval),))
+
+    patch.setattr(Said, "of", all_of_it)
 
 
 # How shards are kept together.

@@ -359,8 +359,9 @@ class ServeSimulation:
         fair = {
             grpc.StatusCode.UNAVAILABLE: True,
             grpc.StatusCode.RESOURCE_EXHAUSTED: self.watch.is_full(call, self._held_up),
-            grpc.StatusCode.ABORTED: bool(habits.subscriber) or habits.slow == pb.SLOW_END,
-            grpc.StatusCode.FAILED_PRECONDITION: "XA transactions are prepared and open" in end.text,
+            grpc.StatusCode.ABORTED: habits.slow == pb.SLOW_END,
+            grpc.StatusCode.FAILED_PRECONDITION: end.reason == "taken_over"
+            or "XA transactions are prepared and open" in end.text,
         }
         if not fair.get(code, code in _LOST and self.mishaps.broken):
             raise Wrong(f"{client}, {habits}: {code.name}: {end.text}")
