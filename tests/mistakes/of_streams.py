@@ -161,4 +161,11 @@ OF_STREAMS = (
         wrong="copies = (Copy(copy.table) for copy in state.copies)",
         found_by="promises/stream/test_starts.py::test_resumed_from_the_last_vgtid",
     ),
+    Mistake(
+        name="a resumed stream goes on without a shard that was added",
+        file="serve/stream/added_shards.py",
+        right="    return sorted(_others(stands, source) - set(stands.left_out))\n",
+        wrong="    return []\n",
+        found_by="promises/stream/test_starts.py::test_a_shard_that_was_added_to_the_source",
+    ),
 )

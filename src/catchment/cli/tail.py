@@ -17,7 +17,7 @@ from catchment.serve.formats.debezium import DebeziumLines
 from catchment.serve.formats.json_lines import JsonLines
 from catchment.serve.formats.table_lines import TableLines
 from catchment.serve.stream.events import Heartbeat, VGtid
-from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.flags import AddedShards, Flags
 from catchment.serve.stream.stream import Stream, stream
 from catchment.serve.stream.vgtid import COPY, CURRENT, StreamCut
 
@@ -56,6 +56,14 @@ _Lines = TableLines | JsonLines | DebeziumLines
     type=click.Path(path_type=Path),
     help="Keep the last vgtid here, behind which --from @PATH goes on.",
 )
+@click.option(
+    "--added-shards",
+    "added",
+    type=click.Choice([one.value for one in AddedShards]),
+    default=AddedShards.REFUSE.value,
+    show_default=True,
+    help="What becomes of shards that the source has got since the vgtid.",
+)
 def tail_command(
     file: Path,
     begin: str,
@@ -64,6 +72,7 @@ def tail_command(
     tombstones: bool,
     until_copied: bool,
     vgtid_file: Path | None,
+    added: str,
 ) -> int:
     """Print rows and their changes as they come, of all shards, until Ctrl-C.
 
@@ -79,7 +88,7 @@ def tail_command(
         )
     feed = load(file, secrets=("password",))
     kept = VGtidFile(vgtid_file) if vgtid_file else None
-    flags = Flags(heartbeat_interval=_LOOK_SECONDS)
+    flags = Flags(heartbeat_interval=_LOOK_SECONDS, added_shards=AddedShards(added))
     vgtid, tables = _vgtid(begin), rules or feed.tables
     try:
         with Pipe() as pipe, stream(feed.source, vgtid=vgtid, rules=tables, flags=flags) as events:

@@ -29,7 +29,7 @@ from catchment.serve.stream.events import (
     Row,
     VGtid,
 )
-from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.flags import AddedShards, Flags
 from catchment.serve.stream.stream import Stream
 from catchment.serve.stream.vgtid import Start
 from tests.promises.stream.conftest import Servers
@@ -193,6 +193,49 @@ def test_resumed_with_other_rules(servers: Servers, schema: str) -> None:
         later = up_to(stream, has("of t2", 3))
     assert rows(found) == [("t2", None, (3, "c"))] * 3
     assert rows(later) == [("t2", (3, "c"), (3, "of t2"))] * 3
+
+
+@pytest.mark.promise("a stream that goes on copies the shards that were added to its source, or is refused")
+def test_a_shard_that_was_added_to_the_source(servers: Servers, schema: str) -> None:
+    """It is refused, copied or left out, as the client chooses; the vgtids that follow know which."""
+    two, rules = {name: servers[name] for name in ("-40", "40-c0")}, [f"{schema}.*"]
+    with catchment.stream(source_of(two), rules=rules) as stream:
+        text = vgtid_of(until_copied(stream)[-1])
+    with pytest.raises(ConfigError, match=r"has got ks/c0- since: with flags\.added_shards: copy"):
+        catchment.stream(source_of(servers), rules=rules, vgtid=text)
+    changed(servers, schema, "while away")
+    chosen = Flags(added_shards=AddedShards.COPY)
+    with catchment.stream(source_of(servers), rules=rules, vgtid=text, flags=chosen) as stream:
+        begun = up_to(stream, lambda event: isinstance(event, VGtid))
+        found = until_copied(stream)
+        changed(servers, schema, "after")
+        later = up_to(stream, has("after", 3))
+    restarts = [event for event in begun if isinstance(event, Restart)]
+    assert [(one.shard, one.table.name) for one in restarts] == [("c0-", "t1"), ("c0-", "t2")]
+    assert {one.reason for one in restarts} == {"the shard was added to the source"}
+    assert rows(found, "-40") == rows(found, "40-c0") == [("t1", (1, "a"), (1, "while away"))]
+    assert sorted(rows(found, "c0-")) == [
+        ("t1", None, (1, "while away")),
+        ("t1", None, (2, "b")),
+        ("t2", None, (3, "c")),
+    ]
+    assert len(rows(later)) == 3
+    with catchment.stream(source_of(servers), rules=rules, vgtid=vgtid_of(later[-1])) as stream:
+        assert stream.source == ["ks/-40", "ks/40-c0", "ks/c0-"]
+    chosen = Flags(added_shards=AddedShards.IGNORE)
+    with catchment.stream(source_of(servers), rules=rules, vgtid=text, flags=chosen) as stream:
+        left_out = vgtid_of(next(stream))
+    with catchment.stream(source_of(servers), rules=rules, vgtid=left_out) as stream:
+        assert stream.source == ["ks/-40", "ks/40-c0"]
+
+
+def test_a_stream_of_some_shards_goes_on_with_these(servers: Servers, schema: str) -> None:
+    """The others were there when it began, so that they are none that were added."""
+    vgtid = [{"keyspace": "ks", "shard": "-40", "gtid": "current"}]
+    with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.*"]) as stream:
+        text = vgtid_of(next(stream))
+    with catchment.stream(source_of(servers), vgtid=text, rules=[f"{schema}.*"]) as stream:
+        assert stream.source == ["ks/-40"]
 
 
 def test_some_shards_now_and_others_from_the_first_row(servers: Servers, schema: str) -> None:

@@ -10,7 +10,7 @@ from catchment.model.slow import Slow
 from catchment.model.table import TableId
 from catchment.serve.hub.ask import Ask
 from catchment.serve.rules.rule import Rule
-from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.flags import AddedShards, Flags
 
 # As large as a request over gRPC may be.
 BYTES_MAX: Final = 16 << 20
@@ -18,7 +18,8 @@ BYTES_MAX: Final = 16 << 20
 
 class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One table of a feed. `vgtid`: as `catchment.stream` has it; empty: the rows that exist come first. `filter`, `of`
-    and `index` as a rule has them. `slow`: what becomes of a client that is too slow."""
+    and `index` as a rule has them. `slow`: what becomes of a client that is too slow. `added_shards` as flags
+    have it."""
 
     feed: str
     table: str
@@ -28,6 +29,7 @@ class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index: int = 0
     minimize_skew: bool = False
     slow: Slow | None = None
+    added_shards: AddedShards = AddedShards.REFUSE
 
     @property
     def table_id(self) -> TableId:
@@ -42,7 +44,12 @@ class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def ask(self) -> Ask:
         """Raises ConfigError where the rule or a flag is malformed."""
         rule = Rule(pattern_of(self.table_id), self.filter, self.of, self.index)
-        return Ask(self.vgtid, (rule,), Flags(minimize_skew=self.minimize_skew), self.slow)
+        return Ask(
+            self.vgtid,
+            (rule,),
+            Flags(minimize_skew=self.minimize_skew, added_shards=self.added_shards),
+            self.slow,
+        )
 
 
 _TICKETS = msgspec.json.Decoder(Ticket)

@@ -7,7 +7,7 @@ from catchment.model.slow import Slow
 from catchment.serve.hub.ask import Ask
 from catchment.serve.rules.rule import Rule
 from catchment.serve.server import stream_pb2 as pb
-from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.flags import AddedShards, Flags
 
 RULES_MAX: Final = 100
 MATCH_CHARACTERS: Final = 1000
@@ -17,6 +17,11 @@ HEARTBEAT_SECONDS_MIN: Final = 0.1
 MESSAGE_BYTES: Final = 4 << 20
 
 _SLOW: Final = {pb.SLOW_REREAD: Slow.REREAD, pb.SLOW_GAP: Slow.GAP, pb.SLOW_END: Slow.END}
+_ADDED: Final = {
+    pb.ADDED_SHARDS_UNSPECIFIED: AddedShards.REFUSE,
+    pb.ADDED_SHARDS_COPY: AddedShards.COPY,
+    pb.ADDED_SHARDS_IGNORE: AddedShards.IGNORE,
+}
 
 
 def ask_of(request: pb.StreamRequest) -> Ask:
@@ -32,7 +37,9 @@ def ask_of(request: pb.StreamRequest) -> Ask:
         )
     if request.slow not in (pb.SLOW_UNSPECIFIED, *_SLOW):
         raise ConfigError(f"slow: {request.slow} is none of its values")
-    flags = Flags(given.minimize_skew, given.heartbeat_interval, given.stop_on_reshard)
+    if given.added_shards not in _ADDED:
+        raise ConfigError(f"flags.added_shards: {given.added_shards} is none of its values")
+    flags = Flags(given.minimize_skew, given.heartbeat_interval, _ADDED[given.added_shards])
     return Ask(request.vgtid, tuple(map(_rule, request.rules)), flags, _SLOW.get(request.slow))
 
 

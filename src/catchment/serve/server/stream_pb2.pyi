@@ -7,6 +7,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class AddedShards(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ADDED_SHARDS_UNSPECIFIED: _ClassVar[AddedShards]
+    ADDED_SHARDS_COPY: _ClassVar[AddedShards]
+    ADDED_SHARDS_IGNORE: _ClassVar[AddedShards]
+
 class Slow(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SLOW_UNSPECIFIED: _ClassVar[Slow]
@@ -41,6 +47,9 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_INET4: _ClassVar[Kind]
     KIND_INET6: _ClassVar[Kind]
     KIND_GEOMETRY: _ClassVar[Kind]
+ADDED_SHARDS_UNSPECIFIED: AddedShards
+ADDED_SHARDS_COPY: AddedShards
+ADDED_SHARDS_IGNORE: AddedShards
 SLOW_UNSPECIFIED: Slow
 SLOW_REREAD: Slow
 SLOW_GAP: Slow
@@ -156,14 +165,14 @@ class Rule(_message.Message):
     def __init__(self, match: _Optional[str] = ..., filter: _Optional[str] = ..., of: _Optional[int] = ..., index: _Optional[int] = ...) -> None: ...
 
 class Flags(_message.Message):
-    __slots__ = ("minimize_skew", "heartbeat_interval", "stop_on_reshard")
+    __slots__ = ("minimize_skew", "heartbeat_interval", "added_shards")
     MINIMIZE_SKEW_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
-    STOP_ON_RESHARD_FIELD_NUMBER: _ClassVar[int]
+    ADDED_SHARDS_FIELD_NUMBER: _ClassVar[int]
     minimize_skew: bool
     heartbeat_interval: float
-    stop_on_reshard: bool
-    def __init__(self, minimize_skew: _Optional[bool] = ..., heartbeat_interval: _Optional[float] = ..., stop_on_reshard: _Optional[bool] = ...) -> None: ...
+    added_shards: AddedShards
+    def __init__(self, minimize_skew: _Optional[bool] = ..., heartbeat_interval: _Optional[float] = ..., added_shards: _Optional[_Union[AddedShards, str]] = ...) -> None: ...
 
 class EventBatch(_message.Message):
     __slots__ = ("events",)

@@ -44,6 +44,7 @@ WHERE_SELECTED: Final = "it was altered, and a rule has a SELECT for it"
 UNTOLD: Final = "the log is ahead of what it is by now, or it cannot be streamed as it is"
 GONE: Final = "the table is gone"
 COME: Final = "the table came"
+SHARD_ADDED: Final = "the shard was added to the source"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from catchment.model.position import Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, Table
-from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
+from catchment.serve.stream.advance import SHARD_ADDED, WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
 from catchment.serve.stream.resume import altered_since, copied_again, rechosen
@@ -40,8 +40,8 @@ _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.2, 5.0
 
 @dataclass(frozen=True, slots=True)
 class ShardTurn:
-    """What one shard told in a turn; `told` None where its log stood still. `again`: tables whose copies began again
-    when the stream was resumed."""
+    """What one shard told in a turn; `told` None where its log stood still. `again`: tables whose copies began when
+    the stream was resumed."""
 
     shard: str
     told: Told | None
@@ -117,7 +117,8 @@ class _Away:
 
 class Epochs:
     """Turns, one after another; not thread-safe. `stands`: up to where all was given. `copies`: shards of which the
-    stream begins to copy all tables. `turn_bytes`: of the log of a shard in one turn."""
+    stream begins to copy all tables; `added`: those of them that an earlier stream, which it goes on, did not have.
+    `turn_bytes`: of the log of a shard in one turn."""
 
     def __init__(
         self,
@@ -128,6 +129,7 @@ class Epochs:
         *,
         aligned: bool = False,
         copies: Collection[str] = (),
+        added: Collection[str] = (),
         turn_bytes: int = TURN_BYTES,
     ) -> None:
         self.stands = stands
@@ -142,7 +144,10 @@ class Epochs:
         self._copies = copies
         self._turn_bytes = turn_bytes
         self._alignment: Alignment | None = None
-        self._again: dict[str, Sequence[Void]] = {}
+        self._again: dict[str, Sequence[Void]] = {
+            shard: [Void(copy.table, SHARD_ADDED) for copy in stands.cut.shards[shard].copies]
+            for shard in added
+        }
         self._away = _Away()
         self._clock: Clock | None = None
         self._pool = world.pool(len(self._endpoints), "turn")
@@ -195,7 +200,7 @@ class Epochs:
             tick = tick if left <= offsets.keys() and self.stands.cut.epoch == tick.number else None
 
     def begun(self) -> Turn:
-        """Where the shards stand, with the copies that began again when the stream was resumed."""
+        """Where the shards stand, with the copies that began when the stream was resumed."""
         again = [ShardTurn(shard, None, (), voids) for shard, voids in self._again.items()]
         empty = [
             ShardTable(shard, copy.table)
@@ -303,7 +308,9 @@ class Epochs:
         unshown = {shard for shard in before.unshown if told.get(shard) is None}
         unshown |= {shard for shard, one in told.items() if one is not None and not one.shown}
         unshown |= set(hidden)
-        self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))
+        self.stands = replace(
+            before, cut=Cut(tick.number, tick.time_us, shards), unshown=tuple(sorted(unshown))
+        )
         assert self._clock is not None
         self._clock.verified(self.stands.cut.positions)
         # A table may begin again and be copied whole in one turn.

@@ -2,14 +2,14 @@
 
 from catchment import world
 from catchment.config import CopyConfig
-from catchment.model.errors import ConfigError
+from catchment.serve.stream.added_shards import with_added, without_others
 from catchment.serve.stream.begin import first_cut
 from catchment.serve.stream.epochs import TURN_BYTES, Epochs, Turn
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import Chosen
-from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, StreamCut, read
+from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
 WAIT_SECONDS = 1.0
@@ -65,10 +65,11 @@ def started(
     if isinstance(begin, Starts):
         current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
         copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
-        stands = first_cut(begin, source.endpoints, chosen)
+        stands = without_others(first_cut(begin, source.endpoints, chosen), source)
+        added: list[str] = []
     else:
-        stands = begin
-        _must_be_the_same(stands, source, flags)
+        stands, added = with_added(begin, source, chosen, flags.added_shards)
+        copies = added
     epochs = Epochs(
         source.endpoints,
         chosen,
@@ -76,6 +77,7 @@ def started(
         copy,
         aligned=flags.minimize_skew,
         copies=copies,
+        added=added,
         turn_bytes=turn_bytes,
     )
     try:
@@ -85,12 +87,3 @@ def started(
         epochs.stop()
         raise
     return epochs
-
-
-def _must_be_the_same(stands: StreamCut, source: Source, flags: Flags) -> None:
-    added = sorted(source.endpoints.keys() - stands.cut.shards.keys())
-    if added and flags.stop_on_reshard:
-        raise ConfigError(
-            f"vgtid: it stands for {', '.join(sorted(stands.cut.shards))}, and the source has {', '.join(added)}, too: "
-            "flags.stop_on_reshard ends the stream there; begin those shards in a stream of their own"
-        )

@@ -29,11 +29,12 @@ class StreamCut(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything up to `cut` has been told. Its copies say which tables are followed, and how far they are copied.
 
     `unshown`: shards of which no tick showed that position; it is the end of some group before one. Raises ValueError
-    for a shard of which nothing is proven sealed.
+    for a shard of which nothing is proven sealed. `left_out`: shards of the source that the stream is not to have.
     """
 
     cut: Cut
     unshown: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -78,10 +79,11 @@ def given_before(text: str) -> StreamCut:
 
 
 def is_later(one: StreamCut, other: StreamCut) -> bool:
-    """Whether a stream comes to one cut behind the other one: no shard stands before it, and its number is greater."""
-    here = other.cut.positions
+    """Whether a stream comes to one cut after the other one: no shard stands before it, and its number is greater. It
+    may have got more shards meanwhile."""
+    here, there = one.cut.positions, other.cut.positions
     return one.cut.epoch > other.cut.epoch and all(
-        reaches(position.at, here[shard].at) for shard, position in one.cut.positions.items()
+        shard in here and reaches(here[shard].at, position.at) for shard, position in there.items()
     )
 
 
