@@ -162,6 +162,20 @@ OF_STREAMS = (
         found_by="promises/stream/test_starts.py::test_resumed_from_the_last_vgtid",
     ),
     Mistake(
+        name="a client that stands in line hears no heartbeat",
+        file="serve/hub/entrant.py",
+        right="            told = self._pace.told(None)\n",
+        wrong="            told = None\n",
+        found_by="layers/serve/hub/test_waiting.py::test_who_stands_in_line_hears_heartbeats[0.5-10]",
+    ),
+    Mistake(
+        name="a subscriber at its limit hears no heartbeat",
+        file="serve/hub/subscribed.py",
+        right="        yield from self.client.waited()\n",
+        wrong="        yield from ()\n",
+        found_by="layers/serve/hub/test_waiting.py::test_a_subscriber_at_its_limit_hears_heartbeats[0.1]",
+    ),
+    Mistake(
         name="a resumed stream goes on without a shard that was added",
         file="serve/stream/added_shards.py",
         right="    return sorted(_others(stands, source) - set(stands.left_out))\n",

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,10 @@ class Endless:
         self.pulled = self.open_now = self.opened = 0
         self._silence = threading.Event()
 
-    def open(self, ask: Any, telling: Any, name: str, stays: Any) -> "Endless":
+    def opening(self, ask: Any, telling: Any, name: str, stays: Any) -> Generator[None, None, "Endless"]:
         self.open_now += 1
         self.opened += 1
+        yield from ()
         return self
 
     def pull(self) -> Iterator[Message]:
@@ -62,7 +63,7 @@ class Endless:
 @contextmanager
 def endless(directory: Path, hub: Endless) -> Iterator[Running]:
     file = server_file(directory, feed_file(directory, {}, ["x.*"]))
-    served: Any = Served(Lock.of([TOKEN]), hub, ("x.*",))  # type: ignore[arg-type]
+    served: Any = Served(Lock.of([TOKEN]), hub)  # type: ignore[arg-type]
     with serving(file, Feeds({FEED: served})) as server:
         yield server
 

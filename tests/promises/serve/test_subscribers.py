@@ -110,7 +110,7 @@ def test_what_is_refused(servers: Servers, schema: str, tmp_path: Path) -> None:
                 with pytest.raises(ConfigError):
                     server.acknowledge("search", wrong)
             assert server.acknowledge("search", text)
-        with pytest.raises(ConfigError, match="other rules"):
+        with pytest.raises(ConfigError, match="it began with the rules"):
             server.open("search", Ask(rules=(f"{schema}.t",)), ToldEvents)
         assert server.remove("search")
         assert not server.remove("search")

@@ -138,6 +138,16 @@ class Client(Generic[M]):
             self._visit.given()
         self._visit.gives()
 
+    @property
+    def wait(self) -> float:
+        """For how many seconds it may be told nothing."""
+        return self._pace.wait
+
+    def waited(self) -> Iterator[M]:
+        """What it is told while nothing comes: a heartbeat, once one is due."""
+        told = self._pace.told(None)
+        yield from self._telling.messages(told) if told is not None else ()
+
     def close(self) -> None:
         """End it, and give back its reader."""
         if self._reading is not Reading.CLOSED:
@@ -156,7 +166,7 @@ class Client(Generic[M]):
         if self._visit.enter(copies=not self._epochs.stands.cut.idle, timeout=self._pace.wait):
             yield from self._read(self._epochs)
         else:
-            yield from self._nothing()
+            yield from self.waited()
 
     def _read(self, epochs: Epochs) -> Iterator[M]:
         """By itself; and from then on by the shared reader, where both stand at one place."""
@@ -205,17 +215,12 @@ class Client(Generic[M]):
             yield from self._overtaken(following)
             return
         if entry is None:
-            yield from self._nothing()
+            yield from self.waited()
             return
         yield from entry.messages
         self._pace.heard()
         self._last = entry.behind
         self._told = entry.behind.stands
-
-    def _nothing(self) -> Iterator[M]:
-        """What is told while nothing comes."""
-        told = self._pace.told(None)
-        yield from self._telling.messages(told) if told is not None else ()
 
     def _overtaken(self, following: Following[M]) -> Iterator[M]:
         """The buffer has let go of what comes next."""

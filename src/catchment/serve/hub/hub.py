@@ -1,8 +1,8 @@
 """The clients of one source: how many there are, and what each one reads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from catchment import world
 from catchment.config import CopyConfig
@@ -24,14 +24,26 @@ from catchment.serve.stream.vgtid import Given, StreamCut, read, written
 
 # Log of one shard and turn: many clients may catch up at once.
 _TURN_BYTES = 4 << 20
-_LOOK_SECONDS = 1.0
+T = TypeVar("T")
 # Whether a client is still there.
 Stays = Callable[[], bool]
+# Steps after each of which one may do something else, and what they lead to.
+Opening = Generator[None, None, T]
 
 
 def always() -> bool:
     """Of a client that cannot leave while it stands in line."""
     return True
+
+
+def at_last(opening: Opening[T]) -> T:
+    """What the steps lead to."""
+    while True:
+        try:
+            next(opening)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,14 @@ class Hub:
     def open(
         self, ask: Ask, form: Callable[[], Telling[M]], name: str = "", stays: Stays = always
     ) -> Client[M]:
-        """A client, which whoever asked closes. `name`: how it is shown. `stays`: else it loses its place in line.
+        """As `opening`, for who does nothing while it waits."""
+        return at_last(self.opening(ask, form, name, stays))
+
+    def opening(
+        self, ask: Ask, form: Callable[[], Telling[M]], name: str = "", stays: Stays = always
+    ) -> Opening[Client[M]]:
+        """Steps to a client, which whoever asked closes: one for each look while it stands in line, a second at most.
+        `name`: how it is shown. `stays`: else it loses its place in line.
 
         Raises TooManyClients, ClientLeft, and what `catchment.stream` raises.
         """
@@ -82,7 +101,7 @@ class Hub:
                 )
             self._opening += 1
         try:
-            client = self._client(ask, same, name, stays)
+            client = yield from self._client(ask, same, name, stays)
         except BaseException:
             with self._lock:
                 self._opening -= 1
@@ -120,7 +139,7 @@ class Hub:
         self._stopping.set()
         self._shared.stop()
 
-    def _client(self, ask: Ask, same: Same, name: str, stays: Stays) -> Client[Any]:
+    def _client(self, ask: Ask, same: Same, name: str, stays: Stays) -> Opening[Client[Any]]:
         def begin(vgtid: Given, flags: Flags) -> Epochs:
             return started(self._source, same.chosen, vgtid, flags, self._copy, _TURN_BYTES)
 
@@ -131,7 +150,7 @@ class Hub:
         visit = Visit(self._turnstiles)
         begins: Epochs | Joined[Any] | None
         try:
-            begins = self._let_in(visit, ask, readers, stays) or begin(ask.vgtid, ask.flags)
+            begins = (yield from self._let_in(visit, ask, readers, stays)) or begin(ask.vgtid, ask.flags)
         except BaseException:
             visit.leave()
             raise
@@ -139,12 +158,14 @@ class Hub:
         pace = Pace(ask.flags.heartbeat_interval)
         return Client(readers, begins, same.form(), pace, ask.slow or self._limits.slow, visit, name)
 
-    def _let_in(self, visit: Visit, ask: Ask, readers: ReadersOf[M], stays: Stays) -> Joined[M] | None:
+    def _let_in(
+        self, visit: Visit, ask: Ask, readers: ReadersOf[M], stays: Stays
+    ) -> Opening[Joined[M] | None]:
         """The shared reader that a client can hear from its beginning; None once it may read by itself.
 
         It stands in line before its first cut, or the log behind that would grow meanwhile.
         """
-        starts = read(ask.vgtid, self._source)
+        starts, wait = read(ask.vgtid, self._source), Pace(ask.flags.heartbeat_interval).wait
         while not self._stopping.is_set():
             if not stays():
                 raise ClientLeft("the client left while it stood in line")
@@ -152,6 +173,7 @@ class Hub:
             if found is not None:
                 visit.leave()
                 return found
-            if visit.enter(copies=not ask.vgtid, timeout=_LOOK_SECONDS):
+            if visit.enter(copies=not ask.vgtid, timeout=wait):
                 return None
+            yield
         raise ServerStops(ENDS)

@@ -14,9 +14,8 @@ from catchment.serve.hub.client import Client
 from catchment.serve.hub.telling import M
 from catchment.serve.stream.vgtid import StreamCut, given_before, is_later
 
-# How often what was acknowledged is looked up: elsewhere, and while there is nothing else to do.
+# How often what was acknowledged elsewhere is looked up. What is acknowledged here wakes a stream that waits for it.
 _LOOK_SECONDS: Final = 1.0
-_FULL_LOOK_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ class Subscribed(Generic[M]):
         self._given: deque[_Given] = deque()
         self._bytes = self._acknowledged = 0
         self._looked = world.steady_seconds()
+        self._woken = world.event()
 
     @property
     def slip(self) -> Slip:
@@ -69,8 +69,7 @@ class Subscribed(Generic[M]):
     def pull(self) -> Iterator[M]:
         """As that of a client. Raises TakenOver once another one of this name has come."""
         if self._bytes - self._acknowledged >= self._bytes_max:
-            world.sleep(_FULL_LOOK_SECONDS)
-            self._look()
+            yield from self._waits()
             return
         if world.steady_seconds() - self._looked >= _LOOK_SECONDS:
             self._look()
@@ -82,6 +81,18 @@ class Subscribed(Generic[M]):
         if told is not before:
             self._bytes += nbytes
             self._given.append(_Given(told, self._bytes, world.now_us()))
+
+    def wake(self) -> None:
+        """Something was acknowledged here. Any thread may say so."""
+        self._woken.set()
+
+    def _waits(self) -> Iterator[M]:
+        """What is told at its limit."""
+        woken = self._woken.wait(self.client.wait)
+        self._woken.clear()
+        if woken or world.steady_seconds() - self._looked >= _LOOK_SECONDS:
+            self._look()
+        yield from self.client.waited()
 
     def _look(self) -> None:
         """What was acknowledged since, here or elsewhere."""

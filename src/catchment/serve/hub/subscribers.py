@@ -14,7 +14,7 @@ from catchment.model.position import reaches
 from catchment.model.subscription import Subscription
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client
-from catchment.serve.hub.hub import Hub, Stays, always
+from catchment.serve.hub.hub import Hub, Opening, Stays, always, at_last
 from catchment.serve.hub.said import Said, must_be_the_same
 from catchment.serve.hub.subscribed import Slip, Subscribed, taken_over
 from catchment.serve.hub.telling import M, Telling
@@ -55,7 +55,19 @@ class Subscribers:
         shown: str = "",
         stays: Stays = always,
     ) -> Subscribed[M]:
-        """A client of that name, which takes the place of any other; `ask.vgtid` is where it begins for the first time.
+        """As `opening`, for who does nothing while it waits."""
+        return at_last(self.opening(name, ask, form, shown, stays))
+
+    def opening(
+        self,
+        name: str,
+        ask: Ask,
+        form: Callable[[], Telling[M]],
+        shown: str = "",
+        stays: Stays = always,
+    ) -> Opening[Subscribed[M]]:
+        """Steps to a client of that name, as those of a hub. It takes the place of any other; `ask.vgtid` is where it
+        begins for the first time.
 
         Raises ConfigError for a name that cannot be one, and for other rules than those with which it began; TakenOver
         where another client came meanwhile; and what Hub.open raises.
@@ -68,7 +80,7 @@ class Subscribers:
         kept, mine = self._find(name, said), None
         for _ in range(_ATTEMPTS):
             begins = ask if kept is None else replace(ask, vgtid=kept.vgtid)
-            client = self._hub.open(begins, form, shown or name, stays)
+            client = yield from self._hub.opening(begins, form, shown or name, stays)
             try:
                 if kept is None and (new := self._added(name, said, client.told)):
                     return self._opened(client, form, new)
@@ -113,6 +125,7 @@ class Subscribers:
             if not self._is_later(name, kept, given):
                 return False
             if subscribers.replace(self._store, kept, vgtid=vgtid, acknowledged_us=world.now_us()):
+                self._wake(name)
                 return True
         raise _written_first(name, "acknowledge")
 
@@ -134,6 +147,13 @@ class Subscribers:
             )
             for one in self.listed()
         ]
+
+    def _wake(self, name: str) -> None:
+        """Its stream, if it is here, may have waited for this."""
+        with self._lock:
+            here = self._here.get(name)
+        if here is not None:
+            here.wake()
 
     def _find(self, name: str, said: Said) -> Subscription | None:
         kept = subscribers.find(self._store, name)

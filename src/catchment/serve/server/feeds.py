@@ -1,13 +1,14 @@
 """The feeds that a server has: their clients, their subscribers, and the tokens that open them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from catchment.config import Feed, load
 from catchment.config.serving import ServeConfig, ServedFeed
 from catchment.model.errors import ConfigError, Denied
 from catchment.serve.hub.ask import Ask
+from catchment.serve.hub.entrant import Entrant
 from catchment.serve.hub.hub import Hub, Limits, Stays
 from catchment.serve.hub.subscribers import Subscribers
 from catchment.serve.hub.telling import M, Telling
@@ -38,19 +39,15 @@ class Served:
         self, ask: Ask, subscriber: str, form: Callable[[], Telling[M]], shown: str, stays: Stays
     ) -> Iterator[Callable[[], Iterator[M]]]:
         """What pulls a client's next messages. `subscriber`: its name, empty for one without. `shown`: from where it
-        comes, for the page. `stays`: whether it is still there. Raises what opening one does."""
+        comes, for the page. `stays`: whether it is still there. Pulling raises what opening one does."""
+        beats = ask.flags.heartbeat_interval
         if subscriber:
-            subscribed = self.subscribers.open(subscriber, ask, form, f"{subscriber} at {shown}", stays)
-            try:
-                yield subscribed.pull
-            finally:
-                self.subscribers.close(subscribed)
+            kept, shown = self.subscribers, f"{subscriber} at {shown}"
+            entrant = Entrant(kept.opening(subscriber, ask, form, shown, stays), kept.close, form(), beats)
         else:
-            client = self.hub.open(ask, form, shown, stays)
-            try:
-                yield client.pull
-            finally:
-                self.hub.close(client)
+            entrant = Entrant(self.hub.opening(ask, form, shown, stays), self.hub.close, form(), beats)
+        with closing(entrant):
+            yield entrant.pull
 
 
 class Feeds:

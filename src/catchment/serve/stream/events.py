@@ -121,7 +121,7 @@ class Gap(msgspec.Struct, frozen=True, tag="gap"):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
-    """Nothing else has come for `heartbeat_interval`; the shards answer. `time_us`: since 1970."""
+    """Nothing else has come for `heartbeat_interval`. `time_us`: since 1970."""
 
     time_us: int
 

@@ -201,7 +201,7 @@ def clients_that_stand_in_line_take_no_place(patch: pytest.MonkeyPatch) -> None:
         with hub._lock:
             hub._opening -= 1
         try:
-            return made(hub, *args)
+            return (yield from made(hub, *args))
         finally:
             with hub._lock:
                 hub._opening += 1
@@ -229,9 +229,9 @@ def no_place_is_given_where_nothing_is_told(patch: pytest.MonkeyPatch) -> None:
 
 @of_hub
 def heartbeats_do_not_come_from_a_shared_reader(patch: pytest.MonkeyPatch) -> None:
-    nothing: Any = Client._nothing
+    waited: Any = Client.waited
     patch.setattr(
         Client,
-        "_nothing",
-        lambda one: iter(()) if one._reading is Reading.SHARED else nothing(one),
+        "waited",
+        lambda one: iter(()) if one._reading is Reading.SHARED else waited(one),
     )

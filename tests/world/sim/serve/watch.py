@@ -76,7 +76,7 @@ class Watch:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Visit, "enter", self._entering(Visit.enter))
             patch.setattr(Visit, "leave", self._leaving(Visit.leave))
-            patch.setattr(Hub, "open", self._opening(Hub.open))
+            patch.setattr(Hub, "opening", self._opening(Hub.opening))
             patch.setattr(Hub, "close", self._closing(Hub.close))
             patch.setattr(Epochs, "turn", self._turning(Epochs.turn))
             patch.setattr(Epochs, "turn_to", self._turning(Epochs.turn_to))
@@ -189,9 +189,9 @@ class Watch:
 
     # Around clients that come and go.
 
-    def _opening(self, open_: Any) -> Any:
+    def _opening(self, steps: Any) -> Any:
         def opening(hub: Hub, *args: Any, **named: Any) -> Any:
-            client = open_(hub, *args, **named)
+            client = yield from steps(hub, *args, **named)
             there = self._open.setdefault(self.world.process, set())
             there.add(client)
             if len(there) > self.lines.clients:
