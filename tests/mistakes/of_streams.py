@@ -176,6 +176,13 @@ OF_STREAMS = (
         found_by="layers/serve/hub/test_waiting.py::test_a_subscriber_at_its_limit_hears_heartbeats[0.1]",
     ),
     Mistake(
+        name="a stream gives rows that have NULL in their key",
+        file="serve/stream/kept_images.py",
+        right='            images = as_inserts(images, version.key, f"shard {self.shard}, {table}")\n',
+        wrong="            pass\n",
+        found_by="promises/stream/test_zero_dates.py::test_a_row_without_a_key_restarts_its_table",
+    ),
+    Mistake(
         name="a resumed stream goes on without a shard that was added",
         file="serve/stream/added_shards.py",
         right="    return sorted(_others(stands, source) - set(stands.left_out))\n",

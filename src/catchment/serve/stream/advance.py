@@ -129,7 +129,7 @@ def advanced(work: Advance) -> Told:
     followed = Followed(work.shapes, work.state.definitions)
     wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
     groups = GroupFacts()
-    kept = KeptImages(work.known, work.state.copying)
+    kept = KeptImages(endpoint.shard, work.known, work.state.copying)
     reader = read_log(endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until)
     with reader.through(work.opens) as log:
         for piece in log:
@@ -148,11 +148,12 @@ def advanced(work: Advance) -> Told:
     events = tuple(followed.events.of(stretch.facts))
     stored = StoredAt(endpoint, start.server, start.at, stretch.at, events)
     went = went_through(endpoint.shard, list(work.shapes), stored, _EVOLVES)
-    stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
-    altered = _altered(work, went.altered, events, stopped)
     ends = commits(endpoint.shard, start.prepared, stretch.xa)
     for piece in PreparedRows(endpoint, start.server, ends.earlier, _as_prepared(wanted)):
         kept.add(piece)
+    stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
+    stopped |= kept.keyless
+    altered = _altered(work, went.altered, events, stopped)
     voids = _voids(work, stopped, existence(events, start))
     void = {one.table for one in voids}
     changed = [one for one in kept.changed(stretch, ends) if one.table.id not in void]

@@ -8,13 +8,16 @@ import pyarrow.compute as pc
 
 from catchment.epoch.xa import Commits
 from catchment.model.chunk import chunk_key
+from catchment.model.errors import Unsupported
 from catchment.model.image import GROUP, SEQ
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.rewind.change_types import typed
+from catchment.rewind.keyless import as_inserts
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_voids
+from catchment.schema.passage import Stopped
 from catchment.serve.changes.rows import group_of, numbered
 from catchment.serve.stream.tables import Known
 from catchment.source.stretch import Stretch
@@ -59,10 +62,14 @@ class _Kept:
 
 @dataclass
 class KeptImages:
-    """Takes the images of a turn that count. `known`: the shard's tables. `copying`: those not copied whole yet."""
+    """Takes the images of a turn that count. `known`: the shard's tables. `copying`: those not copied whole yet.
+    `keyless`: tables of which a row came that has no key. Rows of them are told no more, since two of these would be
+    one to a client that keeps rows by key."""
 
+    shard: str
     known: Known
     copying: Mapping[TableId, Copy]
+    keyless: dict[TableId, Stopped] = field(default_factory=dict)
     _sequences: dict[TableId, ImageSequence] = field(default_factory=dict)
     _versions: dict[TableId, list[Table]] = field(default_factory=dict)
 
@@ -71,9 +78,14 @@ class KeptImages:
         table = read.table.id
         images = pa.Table.from_batches([read.batch])
         shape, copy = self.known.shapes[table], self.copying.get(table)
-        if copy == Copy(table):
+        if copy == Copy(table) or table in self.keyless:
             return  # nothing of it was told, and the log may lie before the columns that it has by now
         version = _version(read.table, shape.key)
+        try:
+            images = as_inserts(images, version.key, f"shard {self.shard}, {table}")
+        except Unsupported as why:
+            self.keyless[table] = Stopped(table, str(why))
+            return
         selection = self.known.selection(version)
         followed = None if copy is None else follows_log(images, chunk_key(version), copy)
         images = typed(images, followed) if selection is None else selection.images(images, followed)
