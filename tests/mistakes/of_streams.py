@@ -101,8 +101,8 @@ OF_STREAMS = (
     Mistake(
         name="a server that stops ends its streams as if they were complete",
         file="serve/server/service.py",
-        right="            end = self._end_by(fault, request)\n        context",
-        wrong="            end = self._end_by(fault, request)\n        if end is not STOPPED:\n            context",
+        right="            end = self._end_by(fault, request)\n        _abort",
+        wrong="            end = self._end_by(fault, request)\n        if end is not STOPPED:\n            _abort",
         found_by="promises/serve/test_streams.py::test_sigterm_ends_streams_and_another_server_goes_on",
     ),
     Mistake(

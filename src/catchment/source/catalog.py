@@ -1,7 +1,9 @@
 """What tables a shard has, from information_schema."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
@@ -25,6 +27,20 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDE
 # defined. The log tells the first of them as the primary key.
 _KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
 _KEY_NAME, _COLUMN_NAME, _SUB_PART, _INDEX_TYPE = 2, 4, 7, 10
+# Of an index: its name, a column, None for an expression, and whether it has the whole column.
+_Part = tuple[str, str | None, bool]
+# The same for all tables of a schema. STATISTICS has no order of indexes: it is asked for primary keys alone, which
+# come first.
+_COLUMNS_OF_SCHEMA = """
+SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s ORDER BY TABLE_NAME, ORDINAL_POSITION
+"""
+_PRIMARY_OF_SCHEMA = """
+SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND INDEX_NAME = 'PRIMARY' ORDER BY TABLE_NAME, SEQ_IN_INDEX
+"""
+# Of so many tables of a schema each one is asked for by itself: the server opens all of a schema that is asked for.
+_ONE_BY_ONE = 4
 _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
 
 _STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 and MariaDB 10.11 that column
@@ -32,6 +48,11 @@ _STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 
 _GENERATED = """
 SELECT COLUMN_NAME FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND IS_GENERATED = 'ALWAYS' ORDER BY ORDINAL_POSITION
+"""
+
+_GENERATED_OF_SCHEMA = """
+SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND IS_GENERATED = 'ALWAYS' ORDER BY TABLE_NAME, ORDINAL_POSITION
 """
 
 _LEFT_OUT = """
@@ -89,21 +110,99 @@ def read_table(
     a name that is `reserved` (in lower case).
     """
     rows = session.rows(_COLUMNS, (table.schema, table.name))
-    where = f"shard {session.endpoint.shard}, {table}"
     if not rows:
+        return _table(session, table, _Declared((), (), ()), reserved)
+    generated = session.rows(_GENERATED, (table.schema, table.name)) if session.leaves_generated_out else ()
+    return _table(
+        session, table, _Declared(rows, _keys(session, table), [row[0] for row in generated]), reserved
+    )
+
+
+def read_tables(
+    session: Session, tables: Collection[TableId], reserved: Collection[str] = ()
+) -> dict[TableId, Table | Unsupported]:
+    """As `read_table` has each of them, with the error of each for which it would raise. Many tables of a schema cost a
+    few statements together, and one for each that has no primary key."""
+    found: dict[TableId, Table | Unsupported] = {}
+    for schema in sorted({table.schema for table in tables}):
+        mine = sorted(table for table in tables if table.schema == schema)
+        declared = _declared(session, schema, mine) if len(mine) > _ONE_BY_ONE else None
+        for table in mine:
+            try:
+                found[table] = (
+                    read_table(session, table, reserved)
+                    if declared is None
+                    else _table(session, table, declared[table], reserved)
+                )
+            except Unsupported as why:
+                found[table] = why
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A table in the words of the catalog: rows of _COLUMNS, parts of unique keys as `_keys` has them, and the names of
+    generated columns that the log leaves out."""
+
+    columns: Sequence[tuple[Any, ...]]
+    keys: Sequence[_Part]
+    generated: Sequence[str]
+
+
+def _declared(session: Session, schema: str, tables: Iterable[TableId]) -> dict[TableId, _Declared]:
+    """The tables of a schema, which need not all be there."""
+    columns = _by_table(session.rows(_COLUMNS_OF_SCHEMA, (schema,)))
+    keys = {
+        name: [("PRIMARY", column, True) for (column,) in parts]
+        for name, parts in _by_table(session.rows(_PRIMARY_OF_SCHEMA, (schema,))).items()
+    }
+    generated: dict[str, list[tuple[Any, ...]]] = {}
+    if session.leaves_generated_out:
+        generated = _by_table(session.rows(_GENERATED_OF_SCHEMA, (schema,)))
+    return {
+        table: _Declared(
+            columns[table.name],
+            keys.get(table.name) or _keys(session, table),
+            [name for (name,) in generated.get(table.name, ())],
+        )
+        if table.name in columns
+        else _Declared((), (), ())
+        for table in tables
+    }
+
+
+def _by_table(rows: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows by the name of their table, which is their first value."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for name, *row in rows:
+        found.setdefault(name, []).append(tuple(row))
+    return found
+
+
+def _keys(session: Session, table: TableId) -> list[_Part]:
+    rows = session.rows(_KEYS.format(source_name(table)))
+    return [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in rows]
+
+
+def _table(session: Session, table: TableId, declared: _Declared, reserved: Collection[str]) -> Table:
+    """Raises as `read_table`."""
+    where = f"shard {session.endpoint.shard}, {table}"
+    if not declared.columns:
         raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
     if "." in table.schema:
         raise Unsupported(
             f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
         )
-    _must_log_generated(session, table, where)
-    keys = session.rows(_KEYS.format(source_name(table)))
-    parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in keys]
+    if declared.generated:
+        raise Unsupported(
+            f"{where}: the log of this server leaves generated columns out of UPDATE "
+            f"({', '.join(declared.generated)}), so their values cannot be followed; drop them, or exclude the table"
+        )
     major, minor, patch = session.mysql_version or (0, 0, 0)
     version = major * 10000 + minor * 100 + patch
     columns = []
     nullable = set()
-    for name, data_type, column_type, charset, is_nullable in rows:
+    for name, data_type, column_type, charset, is_nullable in declared.columns:
         if without_case(name) in reserved:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
@@ -115,15 +214,17 @@ def read_table(
         _must_have_its_name_alone(columns[-1], version, where)
         if is_nullable == "YES":
             nullable.add(name)
-    indexes: dict[str, list[str]] = {}
+    indexes: dict[str, list[str | None]] = {}
     partial = {
-        index for index, column, whole in parts if (not whole and index != "PRIMARY") or column is None
+        index
+        for index, column, whole in declared.keys
+        if (not whole and index != "PRIMARY") or column is None
     }
-    for index, column, _ in parts:
+    for index, column, _ in declared.keys:
         indexes.setdefault(index, []).append(column)
     for index, names in indexes.items():
         if index not in partial and not nullable.intersection(names):
-            found = Table(table, tuple(columns), tuple(names))
+            found = Table(table, tuple(columns), tuple(name for name in names if name is not None))
             _must_tell_rows_apart(found, where)
             return found
     raise Unsupported(
@@ -153,17 +254,6 @@ def read_definition(session: Session, table: TableId) -> Definition:
     made = session.row("SHOW CREATE TABLE " + source_name(table))
     charset = _DEFAULT_CHARSET.search(str(made[1])) if made else None
     return Definition(table, tuple(columns), key, charset[1] if charset else "")
-
-
-def _must_log_generated(session: Session, table: TableId, where: str) -> None:
-    """Raise Unsupported for generated columns of a server whose log does not have them."""
-    found = session.rows(_GENERATED, (table.schema, table.name)) if session.leaves_generated_out else ()
-    if found:
-        names = ", ".join(row[0] for row in found)
-        raise Unsupported(
-            f"{where}: the log of this server leaves generated columns out of UPDATE ({names}), so their values cannot "
-            "be followed; drop them, or exclude the table"
-        )
 
 
 def _must_have_its_name_alone(column: Column, version: int, where: str) -> None:

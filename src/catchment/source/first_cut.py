@@ -14,7 +14,7 @@ from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta
 from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConfigError, CutMissed, NothingVisible
+from catchment.model.errors import ConfigError, CutMissed, NothingVisible, Unsupported
 from catchment.model.image import SIDE
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
@@ -28,7 +28,7 @@ from catchment.schema.existence import new_in
 from catchment.schema.redeclared import REDEFINED
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
-from catchment.source.catalog import list_tables, read_table
+from catchment.source.catalog import list_tables, read_tables
 from catchment.source.comments import Found, commented, read_comments
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
@@ -140,30 +140,48 @@ def must_be_apart(positions: Mapping[str, Position]) -> None:
             )
 
 
-def origin_of(endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]) -> Origin:
+def origin_of(
+    endpoint: Endpoint,
+    chosen: Callable[[TableId], bool],
+    reserved: Collection[str],
+    *,
+    copies: bool = True,
+) -> Origin:
+    """Where a shard begins. Without `copies` no row is to be copied, and nothing is asked of single tables: they are as
+    empty ones. Raises CutMissed where a table was altered meanwhile, and SourceError."""
     with connect(endpoint) as session:
         estimates = list_tables(session, chosen)
-        tables = {table: read_table(session, table, reserved) for table in estimates}
+        tables = _carried(read_tables(session, estimates, reserved))
         wordings = read_wordings(session, tables)
         position = first_position(session)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
-        newest = {t.id: newest_key(session, t.id, chunk_key(t)) for t in tables.values()}
+        newest = {t.id: newest_key(session, t.id, chunk_key(t)) if copies else None for t in tables.values()}
         comments = read_comments(session, tables)
-        altered = [t.id for t in tables.values() if read_table(session, t.id) != t]
-        now = read_wordings(session, tables)
-        altered += [table for table in tables if now[table] != wordings[table]]
+        again, worded = read_tables(session, tables), read_wordings(session, tables)
+        altered = [t for t in tables if (again[t], worded[t]) != (tables[t], wordings[t])]
     if altered:
         raise CutMissed(
-            f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
+            f"shard {endpoint.shard}, {altered[0]}: the table was altered while the first cut was taken; begin again"
         )
     behind = read_facts(endpoint, position.server, position.at, None)
     came = new_in(list(SchemaEvents(()).of(behind.facts)), position)
     # The feed follows those from their CREATE on. It cannot begin with none.
     tables = {table: known for table, known in tables.items() if table not in came} or tables
-    emptied = _emptied_since(endpoint, position, tables, behind)
+    left = _emptied_since(endpoint, position, tables, behind)
     definitions = definitions_needed(endpoint, position, tables)
-    left = emptied | _left_by_rows(endpoint, position, tables, definitions)
+    if copies:
+        left |= _left_by_rows(endpoint, position, tables, definitions)
     return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
+
+
+def _carried(found: Mapping[TableId, Table | Unsupported]) -> dict[TableId, Table]:
+    """Raises the first error."""
+    tables = {}
+    for table, read in found.items():
+        if isinstance(read, Unsupported):
+            raise read
+        tables[table] = read
+    return tables
 
 
 def first_position(session: Session) -> Position:

@@ -232,7 +232,7 @@ def test_a_table_altered_while_the_feed_begins(
     with Proxy(pair["-80"].host, pair["-80"].port) as proxy:
         proxy.cut_after(0, after=alter)
         life.describe({"-80": {"port": proxy.port}})
-        assert "altered while the feed began" in refusal(life, SourceError.exit_code)
+        assert "altered while the first cut was taken" in refusal(life, SourceError.exit_code)
         pair["80-"].sql(f"ALTER TABLE {life.schema}.t00 ADD COLUMN late INT")
         must_go_on(life)
 

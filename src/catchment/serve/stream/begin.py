@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from catchment import world
 from catchment.model.cut import Cut
 from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConfigError
+from catchment.model.errors import ConfigError, CutMissed, Unsupported
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.serve.stream.tables import Chosen, must_all_be_usable
+from catchment.serve.stream.tables import Chosen, must_be_usable, surveyed
 from catchment.serve.stream.vgtid import COPY, CURRENT, Start, Starts, StreamCut
 from catchment.source.catalog import list_tables
 from catchment.source.definitions_at import definitions_needed
@@ -20,6 +20,8 @@ from catchment.source.first_cut import must_be_apart, origin_of
 from catchment.source.first_position import known_prepared
 from catchment.source.session import connect
 
+_ATTEMPTS = 5
+
 
 def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen) -> StreamCut:
     """Where the shards begin. Raises ConfigError, Unsupported, and SourceError where a shard cannot serve.
@@ -27,9 +29,14 @@ def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen)
     A shard of `current` stands a little behind now: its log is to be read to now without telling what it holds.
     """
     wanted = {shard: endpoints[shard] for shard in starts.shards}
-    must_all_be_usable(wanted, chosen)
-    with world.pool(len(wanted), "begin") as pool:
-        states = list(pool.map(lambda one: _state(one, starts.shards[one.shard], chosen), wanted.values()))
+    try:
+        with world.pool(len(wanted), "begin") as pool:
+            states = list(
+                pool.map(lambda one: _state(one, starts.shards[one.shard], chosen), wanted.values())
+            )
+    except Unsupported:  # of the first table in the way; whoever asked is told of all
+        must_be_usable(surveyed(wanted, chosen))
+        raise
     shards = dict(zip(wanted, states, strict=True))
     must_be_apart({shard: state.position for shard, state in shards.items()})
     now = world.now_us()
@@ -40,7 +47,7 @@ def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen)
 def _state(endpoint: Endpoint, start: Start, chosen: Chosen) -> ShardState:
     if start.gtid not in (COPY, CURRENT):
         return _behind(endpoint, start.gtid, chosen)
-    state = origin_of(endpoint, chosen, reserved=()).state
+    state = _origin(endpoint, chosen, copies=start.gtid == COPY)
     if start.gtid == CURRENT:
         return replace(state, copies=tuple(_done(copy) for copy in state.copies))
     if not start.tables:
@@ -48,6 +55,16 @@ def _state(endpoint: Endpoint, start: Start, chosen: Chosen) -> ShardState:
     named = {table: _named(table, state) for table in start.tables}
     copies = (copy if copy.table in named.values() else _done(copy) for copy in state.copies)
     return replace(state, copies=tuple(copies))
+
+
+def _origin(endpoint: Endpoint, chosen: Chosen, *, copies: bool) -> ShardState:
+    """The shard with nothing copied. An ALTER that ends while it is looked at is no reason to refuse the client."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return origin_of(endpoint, chosen, reserved=(), copies=copies).state
+        except CutMissed:
+            continue
+    return origin_of(endpoint, chosen, reserved=(), copies=copies).state
 
 
 def _named(name: str, state: ShardState) -> TableId:

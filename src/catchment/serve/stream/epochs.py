@@ -23,7 +23,7 @@ from catchment.serve.stream.advance import SHARD_ADDED, WHILE_COPIED, Advance, T
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
 from catchment.serve.stream.resume import altered_since, copied_again, rechosen
-from catchment.serve.stream.tables import Chosen, Definitions, Known, known_now
+from catchment.serve.stream.tables import Chosen, Definitions, Known, known_now, must_be_usable
 from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
@@ -175,6 +175,10 @@ class Epochs:
             self._endpoints, servers, TICK_SECONDS, self.stands.cut.epoch, away_max=AWAY_SECONDS_MAX
         )
         self._clock = clock.start(positions)
+
+    def must_be_usable(self) -> None:
+        """Raise Unsupported where rows of some tables cannot be told."""
+        must_be_usable(known for known in self._known.values() if known is not None)
 
     def reach_now(self, shards: Collection[str]) -> None:
         """Have these shards stand at this moment, and tell nothing of the way: what is visible now lies before it.

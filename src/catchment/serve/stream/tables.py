@@ -16,7 +16,7 @@ from catchment.schema.shape import first_shape, merge
 from catchment.serve.rules.rule import Rule, first_of
 from catchment.serve.rules.selection import Selection, compiled
 from catchment.source.ask_ranges import collations_of
-from catchment.source.catalog import listed_tables, read_table
+from catchment.source.catalog import listed_tables, read_tables
 from catchment.source.foreign_keys import cascading
 from catchment.source.session import Session, connect
 
@@ -83,15 +83,18 @@ def _rule(given: Mapping[str, Any]) -> Rule:
 
 
 class Known:
-    """The tables of a shard as they are now: `shapes` of those whose rows can be told, and what rules give of them."""
+    """The tables of a shard as they are now: `shapes` of those whose rows can be told, and what rules give of them.
+    `faults`: why the rows of others cannot be told."""
 
     def __init__(
         self,
         chosen: Chosen,
         shapes: Mapping[TableId, TableShape],
         collations: Mapping[TableId, Mapping[str, str]],
+        faults: Mapping[TableId, str],
     ) -> None:
         self.shapes = shapes
+        self.faults = faults
         self._chosen = chosen
         self._collations = collations
         self._selections: dict[Table, Selection] = {}
@@ -117,8 +120,7 @@ class Known:
 
     def selects(self, table: TableId) -> bool:
         """Whether a rule has columns or conditions of its own, which another definition may change."""
-        rule = self._chosen.rule_of(table)
-        return rule is not None and rule.selects
+        return _selects(self._chosen, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +140,27 @@ class Definitions:
         ]
 
 
-def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> None:
-    """Raise Unsupported with all tables that a stream cannot have; ConfigError where no shard has one for a rule."""
-    with world.pool(len(endpoints), "survey") as pool:
-        found = list(pool.map(lambda endpoint: _survey(endpoint, chosen), endpoints.values()))
-    faults = {table: why for one in found for table, why in one.faults.items()}
-    if not any(one.tables for one in found):
+def must_take_tables(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> None:
+    """Raise ConfigError where no shard has a table for the rules, or for one of them."""
+    with world.pool(len(endpoints), "listed") as pool:
+        there = {
+            table
+            for tables in pool.map(lambda one: _listed(one, chosen), endpoints.values())
+            for table in tables
+        }
+    if not there:
         raise ConfigError("rules: they take no table of any shard; check the names (schema.table)")
-    there = {table for one in found for table in one.tables}
     for rule in chosen.rules:
         if not rule.excludes and not any(rule.takes(table) for table in there):
             raise ConfigError(
                 f"rule for {rule.match}: it takes no table of any shard; check the pattern (a name, a glob, or a "
                 r"regular expression over the whole of schema.table, such as /.*\.log_.*/)"
             )
+
+
+def must_be_usable(known: Iterable[Known]) -> None:
+    """Raise Unsupported with all tables of these shards that a stream cannot have."""
+    faults = {table: why for one in known for table, why in one.faults.items()}
     if faults:
         lines = ["tables that cannot be streamed:"]
         lines += [f"  {table}: {why}" for table, why in sorted(faults.items())]
@@ -159,26 +168,53 @@ def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> Non
         raise Unsupported("\n".join(lines))
 
 
+def surveyed(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> list[Known]:
+    """All tables that are chosen, on each shard as they are now."""
+
+    def survey(endpoint: Endpoint) -> Known:
+        with connect(endpoint) as session:
+            return _known(session, chosen, chosen)
+
+    with world.pool(len(endpoints), "survey") as pool:
+        return list(pool.map(survey, endpoints.values()))
+
+
 def known_now(endpoint: Endpoint, server: Server, tables: Collection[TableId], chosen: Chosen) -> Known:
-    """The tables as they are; those that are not there, or cannot be carried as they are now, are left out.
+    """The tables as they are; those that are not there, or cannot be carried as they are now, are left out. A few
+    statements and one for each table, of whose foreign keys nothing else tells.
 
     The log tells what becomes of such a table. Raises SourceError, and ConfigError for a rule that does not fit.
     """
     if not tables:
-        return Known(chosen, {}, {})
+        return Known(chosen, {}, {}, {})
     with connect(endpoint, server) as session:
-        there = listed_tables(session, lambda one: one in tables)
-        found: dict[TableId, TableShape] = {}
-        for table, rows in there.items():
-            try:
-                if not isinstance(rows, Unsupported):
-                    found[table] = _shape(endpoint.shard, read_table(session, table))
-            except Unsupported:
-                continue
-        left = children(session, found.values())
-        shapes = {table: shape for table, shape in found.items() if table not in left}
-        ruled = [shape.definition for shape in shapes.values() if chosen.rule_of(shape.table)]
-        return Known(chosen, shapes, {table.id: collations_of(session, table) for table in ruled})
+        return _known(session, lambda table: table in tables, chosen)
+
+
+def _known(session: Session, tables: Callable[[TableId], bool], chosen: Chosen) -> Known:
+    listed, shard = listed_tables(session, tables), session.endpoint.shard
+    faults = {table: str(rows) for table, rows in listed.items() if isinstance(rows, Unsupported)}
+    found: dict[TableId, TableShape] = {}
+    for table, read in read_tables(session, listed.keys() - faults.keys()).items():
+        if isinstance(read, Unsupported):
+            faults[table] = str(read)
+        else:
+            found[table] = first_shape(merge({shard: read}), {shard: read})
+    faults |= children(session, found.values())
+    shapes = {table: shape for table, shape in found.items() if table not in faults}
+    # Nothing else of a rule than a SELECT compares texts.
+    selected = [shape.definition for table, shape in shapes.items() if _selects(chosen, table)]
+    return Known(chosen, shapes, {table.id: collations_of(session, table) for table in selected}, faults)
+
+
+def _selects(chosen: Chosen, table: TableId) -> bool:
+    rule = chosen.rule_of(table)
+    return rule is not None and rule.selects
+
+
+def _listed(endpoint: Endpoint, chosen: Chosen) -> Collection[TableId]:
+    with connect(endpoint) as session:
+        return listed_tables(session, chosen).keys()
 
 
 def children(session: Session, shapes: Iterable[TableShape]) -> dict[TableId, str]:
@@ -187,29 +223,3 @@ def children(session: Session, shapes: Iterable[TableShape]) -> dict[TableId, st
         one.key.child: f"its foreign key {one.key.name} {one.said} changes rows that are in no log; {_REMEDY}"
         for one in cascading(session, columns_of(shapes))
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    tables: tuple[TableId, ...]
-    faults: Mapping[TableId, str]
-
-
-def _survey(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Survey:
-    faults: dict[TableId, str] = {}
-    shapes = []
-    with connect(endpoint) as session:
-        listed = listed_tables(session, chosen)
-        for table, rows in listed.items():
-            try:
-                if isinstance(rows, Unsupported):
-                    raise rows
-                shapes.append(_shape(endpoint.shard, read_table(session, table)))
-            except Unsupported as error:
-                faults[table] = str(error)
-        faults |= children(session, shapes)
-    return _Survey(tuple(listed), faults)
-
-
-def _shape(shard: str, table: Table) -> TableShape:
-    return first_shape(merge({shard: table}), {shard: table})

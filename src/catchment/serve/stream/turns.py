@@ -8,7 +8,7 @@ from catchment.serve.stream.epochs import TURN_BYTES, Epochs, Turn
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
-from catchment.serve.stream.tables import Chosen
+from catchment.serve.stream.tables import Chosen, must_take_tables
 from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
@@ -65,6 +65,7 @@ def started(
     if isinstance(begin, Starts):
         current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
         copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
+        must_take_tables({shard: source.endpoints[shard] for shard in begin.shards}, chosen)
         stands = without_others(first_cut(begin, source.endpoints, chosen), source)
         added: list[str] = []
     else:
@@ -82,6 +83,8 @@ def started(
     )
     try:
         epochs.start()
+        if isinstance(begin, Starts) or added:
+            epochs.must_be_usable()
         epochs.reach_now(current)
     except BaseException:
         epochs.stop()
