@@ -69,6 +69,20 @@ OF_TABLES = (
         found_by="promises/exact/test_followed.py::test_columns_that_come_with_a_value",
     ),
     Mistake(
+        name="x and quotes are a number on MariaDB, too",
+        file="schema/filling.py",
+        right="default.form is Form.BITS or self.conditions.mysql or kind.kind is Kind.BIT",
+        wrong="True",
+        found_by="layers/schema/test_clauses.py::test_x_and_quotes_are_a_number_on_mysql_alone",
+    ),
+    Mistake(
+        name="bytes that a BINARY column comes with are not filled up",
+        file="schema/filling.py",
+        right='return data.ljust(kind.length, b"\\0").hex()',
+        wrong="return data.hex()",
+        found_by="layers/schema/test_clauses.py::test_clauses_that_are_followed",
+    ),
+    Mistake(
         name="a column renamed twice is read under the name in between",
         file="sink/delta/reading/rule.py",
         right="            value = _told(shape, fill.source, dialect, shards=mine)\n",

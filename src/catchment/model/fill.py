@@ -9,9 +9,9 @@ from msgspec.structs import replace
 class Fill(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a column came with: rows of `shards` whose epoch lies before this one have it, whatever stands in the files.
 
-    That is `value`, as the text of Arrow's cast. With a `source` it is what they have in this other column, which the
-    shards had until then. `column` and `source` are physical names. A shard has one fill of a column at most, and none
-    leads back to its column.
+    That is `value`, as the text of Arrow's cast, and bytes as hexadecimal digits. With a `source` it is what they have
+    in this other column, which the shards had until then. `column` and `source` are physical names. A shard has one
+    fill of a column at most, and none leads back to its column.
     """
 
     column: str

@@ -1,71 +1,55 @@
-"""What the actions of one ALTER TABLE do to columns and rows, read with sqlglot."""
+"""What the actions of one ALTER TABLE do to columns and rows, by the grammars of MySQL 8.0 to 9.7 and MariaDB 10.5 to
+11.8.
 
-import logging
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+A list of what is known: an action that is not on it may change any row. Pure.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-
-import sqlglot
-from sqlglot import exp
+from typing import Final
 
 from catchment.model.errors import Unsupported
+from catchment.schema.attributes import attributes
+from catchment.schema.conditions import UNKNOWN, Conditions
+from catchment.schema.constraints import CASCADE, PRIMARY, read_constraint, sees_constraint
+from catchment.schema.cursor import Cursor, Untold
+from catchment.schema.declaration import attributes_of
 from catchment.schema.filling import UNLOGGED, Filled, filled
-from catchment.schema.partitions import keeps_rows
+from catchment.schema.options import read_option
+from catchment.schema.partitions import without_partitioning
 from catchment.schema.redeclared import REDEFINED, Redeclared, declared_as, definition_of, redeclared
 from catchment.schema.renamed import Renamed, are_clear, renamed
 from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word, parted
 
-_PRIMARY = "its primary key was changed"
-_CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
-
-_HARMLESS_OPTIONS = (
-    exp.AlgorithmProperty,
-    exp.LockProperty,
-    exp.SchemaCommentProperty,
-    exp.AutoIncrementProperty,
-    exp.RowFormatProperty,
+_AS_BINARY: Final = {"UUID": 16, "INET6": 16, "INET4": 4}
+# Reserved words: a bare one of these is no column.
+_INDEXES: Final = (
+    "INDEX",
+    "KEY",
+    "UNIQUE",
+    "FULLTEXT",
+    "SPATIAL",
+    "PRIMARY",
+    "FOREIGN",
+    "CHECK",
+    "CONSTRAINT",
 )
-_HARMLESS_CONSTRAINTS = (exp.IndexColumnConstraint, exp.UniqueColumnConstraint, exp.CheckColumnConstraint)
-_HARMLESS_ATTRIBUTES = (
-    exp.CommentColumnConstraint,
-    exp.CharacterSetColumnConstraint,
-    exp.CollateColumnConstraint,
-    exp.UniqueColumnConstraint,
-    exp.CheckColumnConstraint,
-    exp.InvisibleColumnConstraint,
-    exp.ZeroFillColumnConstraint,
-    exp.BinaryColumnConstraint,
+# Whole actions that leave columns and rows alone.
+_PLAIN: Final = (
+    ("FORCE",),
+    ("DISABLE", "KEYS"),
+    ("ENABLE", "KEYS"),
+    ("SECONDARY_LOAD",),
+    ("SECONDARY_UNLOAD",),
 )
-_TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
-
-_UUID = "a UUID column was added, which the log shows as BINARY(16) until the table is copied again"
-_PLAIN_ACTIONS: dict[type[exp.Expression], str] = {
-    exp.RenameIndex: "",
-    exp.ForceProperty: "",
-    exp.AlterRename: "it was renamed",
-    exp.RenameColumn: REDEFINED,
-    exp.ModifyColumn: REDEFINED,
-    exp.DropPrimaryKey: _PRIMARY,
-}
-
-# What sqlglot does not know: visibility of indexes and columns, checks, hints to the optimizer.
-_PLAIN_WORDS = re.compile(
-    r"ALTER (?:INDEX|KEY)(?: IF EXISTS)? \S+ (?:VISIBLE|INVISIBLE|(?:NOT )?IGNORED)"
-    r"|ALTER (?:COLUMN )?\S+ SET (?:VISIBLE|INVISIBLE)"
-    r"|ALTER (?:CHECK|CONSTRAINT) \S+ (?:NOT )?ENFORCED"
-    r"|(?:STATS_PERSISTENT|STATS_AUTO_RECALC|STATS_SAMPLE_PAGES|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS)(?: =)? \w+"
-)
-
-# sqlglot warns of every statement that it does not know; here that is an answer.
-logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Altered:
     """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column). `filled`: those of
     the added ones that have a value in every row. `modified`: columns that got another definition, under the names that
-    they had. `renamed`: those that got another name. `declared`: those of added ones, as far as they are told."""
+    they had. `renamed`: those that got another name. `declared`: those of added ones, as far as they are told.
+    `in_doubt`: it holds for columns that are there or not, as it finds them."""
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -75,232 +59,220 @@ class Altered:
     declared: tuple[Redeclared, ...] = ()
     reason: str = ""
     by_adding: bool = False
+    in_doubt: bool = False
+
+
+def plain(actions: Sequence[Word]) -> Sequence[Word]:
+    """The actions with `ADD (a INT, b INT)` as `ADD a INT, ADD b INT`, and without a change of partitions that keeps
+    all rows. Raises AmbiguousText."""
+    found: list[Word] = []
+    for action in parted(without_partitioning(actions)):
+        cursor = Cursor(action)
+        several = cursor.took("ADD") and (cursor.sees("(") or (cursor.took("COLUMN") and cursor.sees("(")))
+        parts = [[Word("ADD"), *part] for part in parted(cursor.parenthesis())] if several else [action]
+        if several and not cursor.ended:
+            raise Untold("words stand behind columns in parentheses")
+        found += [word for part in parts for word in (Word(","), *part)]
+    return found[1:]
 
 
 def read_alter(
-    name: Sequence[Word],
-    actions: Sequence[Word],
-    columns: Collection[str] = (),
-    *,
-    time: int = 0,
-    strict: bool = False,
+    actions: Sequence[Word], columns: Collection[str] = (), conditions: Conditions = UNKNOWN
 ) -> Altered:
-    """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
+    """Read the `actions` of an ALTER TABLE, as `plain` gives them.
 
-    `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none. `time`: when it began,
-    in seconds since 1970, 0 where that is not known. `strict`: the statement fails where a NULL or a label
-    does not fit.
+    `columns`: those that the table has, as far as known: of these ADD COLUMN IF NOT EXISTS adds none.
     """
-    if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]) or keeps_rows(actions):
+    if not actions:
         return Altered()
-    parts = [action for action in parted(actions) if not _leaves_rows(action)]
-    told = [_Told.of(action, strict=strict) for action in parts]
-    others = [action for action, one in zip(parts, told, strict=True) if not one.is_known]
-    modified = tuple(one.modified for one in told if one.modified is not None)
-    names = tuple(one.renamed for one in told if one.renamed is not None and one.is_known)
-    there = {column.lower() for column in columns} - {one.old.lower() for one in names}
-    rest = _read(name, others, there, time) if others or not actions else Altered()
-    if rest.reason:
-        return rest
-    stay = (one.modified.column for one in told if one.modified is not None and one.renamed is None)
-    if names and not are_clear(names, parts, rest.added, rest.dropped, stay):
-        return Altered(reason=REDEFINED)
-    return replace(rest, modified=modified, renamed=names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What one action says of a column that stays: its definition, and its name."""
-
-    modified: Redeclared | None
-    renamed: Renamed | None
-    defines: bool
-
-    @classmethod
-    def of(cls, action: Sequence[Word], *, strict: bool) -> "_Told":
-        defines = bool(definition_of(action))
-        return cls(redeclared(action, strict=strict), renamed(action), defines)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it says no more than that."""
-        return self.modified is not None or (self.renamed is not None and not self.defines)
-
-
-def _read(
-    name: Sequence[Word], others: Sequence[Sequence[Word]], columns: Collection[str], time: int
-) -> Altered:
-    """The actions that sqlglot reads."""
-    actions = [word for action in others for word in (Word(","), *action)][1:]
-    text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
-    try:
-        (tree,) = sqlglot.parse(text, dialect="mysql")
-    except (sqlglot.errors.SqlglotError, ValueError):
-        return Altered(reason=NOT_UNDERSTOOD)
-    if not isinstance(tree, exp.Alter) or not _only(tree, "this", "kind", "actions", "options"):
-        return Altered(reason=NOT_UNDERSTOOD)
-    told = tree.args.get("actions") or ()
-    dropped = {t.name.lower() for a in told if isinstance(a, exp.Drop) for t in a.args.get("tables") or ()}
-    there = {column.lower() for column in columns} - dropped
-    steps = [Altered() if _adds_none(a, there) else _step(a) for a in told]
-    steps = _with_values(steps, [action for action in others if not _names(action, there)], time)
-    steps += [Altered(reason=_option(o)) for o in tree.args.get("options") or ()]
-    return replace(_together(steps, tree), declared=tuple(_declared(others)))
-
-
-def _declared(actions: Iterable[Sequence[Word]]) -> Iterator[Redeclared]:
-    """The columns that are added, as far as their declarations are known."""
-    for action in actions:
-        if words := _declaration(action):
-            with suppress(AmbiguousText, Unsupported):
-                yield declared_as(words)
-
-
-def _leaves_rows(action: Sequence[Word]) -> bool:
-    """Whether an action that sqlglot does not know leaves rows alone."""
-    text = " ".join(w.keyword or "name" for w in action)
-    return _PLAIN_WORDS.fullmatch(text) is not None
-
-
-def _together(steps: list[Altered], tree: exp.Alter) -> Altered:
+    parts = list(parted(actions))
+    known = {column.lower() for column in columns}
+    gone = {name.lower() for step in map(_dropped, parts) for name in step.dropped}
+    gone |= {one.old.lower() for part in parts if (one := renamed(part)) is not None}
+    steps = [_step(part, known - gone if known else None, conditions) for part in parts]
     for step in steps:
         if step.reason:
             return step
-    added = tuple(name for s in steps for name in s.added)
-    dropped = tuple(name for s in steps for name in s.dropped)
-    if not steps:
+    found = Altered(
+        added=tuple(name for step in steps for name in step.added),
+        dropped=tuple(name for step in steps for name in step.dropped),
+        filled=tuple(one for step in steps for one in step.filled),
+        modified=tuple(one for step in steps for one in step.modified),
+        renamed=tuple(one for step in steps for one in step.renamed),
+        declared=tuple(one for step in steps for one in step.declared),
+    )
+    return replace(found, reason=_contradiction(found, steps, parts))
+
+
+def _contradiction(found: Altered, steps: Sequence[Altered], parts: Sequence[Sequence[Word]]) -> str:
+    """Why it is not known what several actions come to that name one column; empty where it is."""
+    added = sorted(map(str.lower, found.added))
+    twice = {n.lower() for n in found.dropped} & set(added) or {n for n in added if added.count(n) > 1}
+    if twice and any(step.in_doubt for step in steps):
+        return f"column {min(twice)} was dropped or added, and added with IF [NOT] EXISTS, in one ALTER"
+    stay = (one.column for step in steps if not step.renamed for one in step.modified)
+    clear = not found.renamed or are_clear(found.renamed, parts, found.added, found.dropped, stay)
+    return "" if clear else REDEFINED
+
+
+def _step(  # noqa: PLR0911
+    action: Sequence[Word], columns: Collection[str] | None, conditions: Conditions
+) -> Altered:
+    """What one action does. `columns`: those that the table has without those that the statement takes away, in lower
+    case; None where they are not known."""
+    cursor = Cursor(action)
+    try:
+        match cursor.took_one("ADD", "DROP", "ALTER", "RENAME", "MODIFY", "CHANGE"):
+            case "ADD":
+                return _ended(_add(cursor, columns, conditions), cursor)
+            case "DROP":
+                return _dropped(action)
+            case "ALTER":
+                return _ended(_alter_part(cursor), cursor)
+            case "RENAME" if not cursor.sees("COLUMN"):
+                return _ended(_rename(cursor), cursor)
+            case "RENAME" | "MODIFY" | "CHANGE":
+                return _redefined(action, conditions)
+        if any(cursor.took(*words) for words in _PLAIN):
+            return _ended(Altered(), cursor)
+        while not (reason := read_option(cursor)) and not cursor.ended:
+            pass  # servers take several options without a comma
+        return Altered(reason=reason)
+    except AmbiguousText:
         return Altered(reason=NOT_UNDERSTOOD)
-    twice = {n.lower() for n in added} & {n.lower() for n in dropped}
-    if twice and any(a.args.get("exists") for a in tree.args["actions"]):
-        return Altered(reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER")
-    return Altered(added, dropped, tuple(one for s in steps for one in s.filled))
 
 
-def _with_values(steps: Sequence[Altered], actions: Sequence[Sequence[Word]], time: int) -> list[Altered]:
-    """The steps, of which those that add a column with a value tell it, where it is certain."""
-    if not any(step.by_adding for step in steps):
-        return list(steps)
-    declared = [words for action in actions if (words := _declaration(action))]
-    found = []
-    for step in steps:
-        mine = [words for words in declared if step.by_adding and words[0].text == step.added[0]]
-        told = filled(mine[0], time) if len(mine) == 1 else None
-        if told is None:
-            found.append(step)
-        else:
-            found.append(Altered(step.added, filled=(told,) if told.value is not None else ()))
-    return found
+def _ended(step: Altered, cursor: Cursor) -> Altered:
+    """The step, of which nothing may be left to read, so that nothing said is overlooked."""
+    return step if cursor.ended or step.reason else Altered(reason=NOT_UNDERSTOOD)
 
 
-def _names(action: Sequence[Word], columns: Collection[str]) -> bool:
-    words = _declaration(action)
-    return bool(words) and words[0].text.lower() in columns
-
-
-def _declaration(action: Sequence[Word]) -> Sequence[Word]:
-    """`name type attributes` of an action that adds a column, whatever is there."""
-    begin = [word.keyword for word in action[:2]]
-    at = 2 if begin == ["ADD", "COLUMN"] else 1
-    adds = begin[:1] == ["ADD"] and len(action) > at + 1
-    return action[at:] if adds and action[at].keyword not in ("IF", "(") else ()
-
-
-def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
-    return (
-        isinstance(action, exp.ColumnDef) and bool(action.args.get("exists")) and action.name.lower() in there
+def _redefined(action: Sequence[Word], conditions: Conditions) -> Altered:
+    """What gives a column another definition, or another name."""
+    modified, names = redeclared(action, strict=conditions.strict), renamed(action)
+    if modified is None and (names is None or definition_of(action)):
+        return Altered(reason=REDEFINED)
+    return Altered(
+        modified=() if modified is None else (modified,), renamed=() if names is None else (names,)
     )
 
 
-def _step(action: exp.Expression) -> Altered:
-    match action:
-        case exp.ColumnDef():
-            reason = _new_column(action)
-            return Altered(added=(action.name,), reason=reason, by_adding=reason not in ("", _UUID))
-        case exp.Drop():
-            return _drop(action)
-        case exp.AddConstraint():
-            return Altered(reason=_first(map(_constraint, action.expressions)))
-        case exp.AlterColumn() if _only(action, "this", "default", "drop"):
-            return Altered()  # the default of rows to come
-    return Altered(reason=_PLAIN_ACTIONS.get(type(action), NOT_UNDERSTOOD))
+def _add(cursor: Cursor, columns: Collection[str] | None, conditions: Conditions) -> Altered:
+    if not cursor.took("COLUMN") and sees_constraint(cursor):
+        return Altered(reason=read_constraint(cursor))
+    exists = cursor.took("IF", "NOT", "EXISTS")
+    words = cursor.rest
+    name = cursor.name()
+    while not cursor.ended:
+        cursor.word()
+    if exists and columns is not None and name.lower() in columns:
+        return Altered()
+    step = _new_column(name, words, conditions)
+    # One that is there may keep its values.
+    may_be_there = exists if columns is None else name.lower() in columns
+    if step.filled and may_be_there:
+        return Altered((name,), reason=UNLOGGED, by_adding=True)
+    return replace(step, in_doubt=exists)
 
 
-def _drop(action: exp.Drop) -> Altered:
-    if not _only(action, "tables", "kind", "exists", "restrict"):
-        return Altered(reason=NOT_UNDERSTOOD)
-    names = tuple(t.name for t in action.args["tables"])
-    kind = action.args["kind"]
-    if kind == "COLUMN":
-        return Altered(dropped=names)
-    if any(n.upper() == "PRIMARY" for n in names):
-        return Altered(reason=_PRIMARY)
-    known = kind in ("INDEX", "FOREIGN KEY", "CONSTRAINT", "CHECK")
-    return Altered(reason="" if known else NOT_UNDERSTOOD)
-
-
-def _constraint(node: exp.Expression) -> str:
-    if isinstance(node, exp.Constraint):
-        return _first(map(_constraint, node.expressions))
-    if isinstance(node, exp.PrimaryKey):
-        return _PRIMARY
-    if isinstance(node, exp.ForeignKey):
-        return _foreign_key(node)
-    return "" if isinstance(node, _HARMLESS_CONSTRAINTS) else NOT_UNDERSTOOD
-
-
-def _foreign_key(node: exp.Expression) -> str:
-    """Only RESTRICT and NO ACTION leave the rows of the child to logged statements."""
-    for part in node.walk():
-        if isinstance(part, exp.ForeignKey | exp.Reference):
-            said = [*(part.args.get("options") or ()), part.args.get("delete"), part.args.get("update")]
-            if any(o and not str(o).upper().endswith(("RESTRICT", "NO ACTION")) for o in said):
-                return _CASCADE
-    return ""
-
-
-def _new_column(column: exp.ColumnDef) -> str:
-    kinds = [c.args.get("kind") for c in column.args.get("constraints") or ()]
-    if column.kind is None or not _only(column, "this", "kind", "constraints", "position", "exists"):
-        return NOT_UNDERSTOOD
+def _new_column(  # noqa: PLR0911
+    name: str, words: Sequence[Word], conditions: Conditions
+) -> Altered:
+    """The column of the declaration `name type attributes`."""
+    kind = words[1].keyword if len(words) > 1 else ""
+    if kind in _AS_BINARY and not conditions.mysql:
+        size = _AS_BINARY[kind]
+        return Altered(
+            reason=f"a column of type {kind} was added, which the log shows as BINARY({size}) until the table is "
+            "copied again"
+        )
+    unlogged = Altered((name,), reason=UNLOGGED, by_adding=True)
+    if kind == "SERIAL":
+        return unlogged
+    try:
+        said = attributes(attributes_of(words[1:]))
+    except AmbiguousText:
+        return (
+            unlogged if any(word.keyword == "DEFAULT" for word in words) else Altered(reason=NOT_UNDERSTOOD)
+        )
+    if said.primary or said.cascades:
+        return Altered(reason=PRIMARY if said.primary else CASCADE)
+    if said.computes:
+        return unlogged
+    declared = _declared(words)
     # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, with DEFAULT
     # NULL or without. (Seen: existing rows got the time of the ALTER.)
-    if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
-        return UNLOGGED
-    if column.kind.this == exp.DType.UUID:
-        return _UUID
-    if column.kind.this == exp.DType.SERIAL:
-        return UNLOGGED
-    return _first(map(_attribute, kinds))
+    if said.leaves_null and (kind != "TIMESTAMP" or said.null):
+        return Altered((name,), declared=declared)
+    told = filled(words, conditions)
+    if told is None:
+        return unlogged
+    return Altered((name,), filled=(told,) if told.value is not None else (), declared=declared)
 
 
-def _says_null(kind: exp.Expression | None) -> bool:
-    return isinstance(kind, exp.NotNullColumnConstraint) and bool(kind.args.get("allow_null"))
+def _declared(words: Sequence[Word]) -> tuple[Redeclared, ...]:
+    """The column that is added, as far as its declaration is known."""
+    try:
+        return (declared_as(words),)
+    except (AmbiguousText, Unsupported):
+        return ()
 
 
-def _is_null_default(kind: exp.Expression | None) -> bool:
-    return isinstance(kind, exp.DefaultColumnConstraint) and isinstance(kind.this, exp.Null)
+def _dropped(action: Sequence[Word]) -> Altered:
+    """What a DROP takes; nothing of another action."""
+    cursor = Cursor(action)
+    if not cursor.took("DROP"):
+        return Altered()
+    try:
+        return _ended(_drop(cursor), cursor)
+    except AmbiguousText:
+        return Altered(reason=NOT_UNDERSTOOD)
 
 
-def _attribute(kind: exp.Expression | None) -> str:
-    if isinstance(kind, exp.Reference):
-        return _foreign_key(kind)
-    if isinstance(kind, exp.PrimaryKeyColumnConstraint):
-        return _PRIMARY
-    harmless = _says_null(kind) or _is_null_default(kind) or isinstance(kind, _HARMLESS_ATTRIBUTES)
-    return "" if harmless else UNLOGGED
+def _drop(cursor: Cursor) -> Altered:
+    if cursor.took("PRIMARY"):
+        return Altered(reason=PRIMARY)
+    what = "" if cursor.took("COLUMN") else cursor.took_one("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK")
+    if what == "FOREIGN":
+        cursor.must("KEY")
+    exists = cursor.took("IF", "EXISTS")
+    name = cursor.name()
+    if what:
+        return Altered(reason=PRIMARY if name.upper() == "PRIMARY" else "")
+    cursor.took_one("RESTRICT", "CASCADE")  # servers take no notice of either
+    return Altered(dropped=(name,), in_doubt=exists)
 
 
-def _option(option: exp.Expression) -> str:
-    if isinstance(option, exp.EngineProperty):
-        # to InnoDB: a rebuild with the same rows
-        return "" if option.name.upper() == "INNODB" else "it was given another engine"
-    return "" if isinstance(option, _HARMLESS_OPTIONS) else NOT_UNDERSTOOD
+def _alter_part(cursor: Cursor) -> Altered:
+    """ALTER of a column's default and visibility, of an index, and of a constraint."""
+    if cursor.took_one("INDEX", "KEY"):
+        cursor.took("IF", "EXISTS")
+        cursor.name()
+        if not cursor.took_one("VISIBLE", "INVISIBLE", "IGNORED"):
+            cursor.must("NOT", "IGNORED")
+        return Altered()
+    if cursor.took_one("CHECK", "CONSTRAINT"):
+        cursor.name()
+        cursor.took("NOT")
+        cursor.must("ENFORCED")
+        return Altered()
+    cursor.took("COLUMN")
+    cursor.took("IF", "EXISTS")
+    cursor.name()
+    if cursor.took("DROP", "DEFAULT") or cursor.took("SET", "VISIBLE") or cursor.took("SET", "INVISIBLE"):
+        return Altered()
+    cursor.must("SET", "DEFAULT")
+    while not cursor.ended:  # any expression: it is for rows to come
+        cursor.word()
+    return Altered()
 
 
-def _only(node: exp.Expression, *known: str) -> bool:
-    """True when nothing but the `known` arguments is set, so that nothing said is overlooked."""
-    return all(name in known or not value for name, value in node.args.items())
-
-
-def _first(reasons: Iterable[str]) -> str:
-    return next(filter(None, reasons), "")
+def _rename(cursor: Cursor) -> Altered:
+    """RENAME of an index, or of the table."""
+    if not cursor.took_one("INDEX", "KEY"):
+        return Altered(reason="it was renamed")
+    cursor.took("IF", "EXISTS")
+    cursor.name()
+    cursor.must("TO")
+    cursor.name()
+    return Altered()

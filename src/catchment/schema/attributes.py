@@ -1,107 +1,117 @@
-"""What the attributes of a column's declaration say: its default, and whether it may be NULL.
+"""What the attributes of a column's declaration say, by the grammars of MySQL 8.0 to 9.7 and MariaDB 10.5 to 11.8.
 
 Each attribute must be known. Pure.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from catchment.schema.constraints import cascades, read_check
+from catchment.schema.cursor import Cursor, Untold
+from catchment.schema.defaults import Default, Form, read_default, read_now
 from catchment.schema.statement import Word
 
-_ALONE: Final = frozenset({"UNSIGNED", "SIGNED", "ZEROFILL", "INVISIBLE"})
-_NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
-_CHARSETS: Final = (["CHARACTER", "SET"], ["CHAR", "SET"], ["CHARSET"], ["COLLATE"])
-NUMBER: Final = re.compile(r"[+-]?[0-9]{1,65}(?:\.[0-9]{1,38})?")
-
-
-class Untold(Exception):
-    """What a declaration leads to is not known for certain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """What stands behind DEFAULT: a `literal`, NULL for None, or the time of the statement."""
-
-    literal: str | None = None
-    quoted: bool = False
-    now: bool = False
+# What says nothing about the values that rows have: alone, with a text, and with a word or number behind it.
+_ALONE: Final = ("SIGNED", "VISIBLE", "INVISIBLE", "FIRST", "BINARY")
+_WITH_TEXT: Final = ("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE")
+_WITH_WORD: Final = ("COLUMN_FORMAT", "STORAGE", "SRID", "REF_SYSTEM_ID", "AFTER")
+_CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
 
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """The default that a declaration says, and whether the column may be `null`; None where it says nothing."""
+    """The `default` that a declaration says, and whether the column may be `null`; None where it says nothing.
 
-    default: Default | None
-    null: bool | None
+    `charset` and `collation`: the names of them in lower case, empty where none is said. `primary`: the column becomes
+    the primary key. `computes`: the server makes values of the column. `cascades`: a foreign key of it changes rows.
+    """
+
+    default: Default | None = None
+    null: bool | None = None
+    unsigned: bool = False
+    charset: str = ""
+    collation: str = ""
+    primary: bool = False
+    computes: bool = False
+    cascades: bool = False
+
+    @property
+    def leaves_null(self) -> bool:
+        """Whether rows that are there have NULL in such a column, as far as its type does not decide."""
+        return self.null is not False and (self.default is None or self.default.form is Form.NULL)
 
 
 def attributes(words: Sequence[Word]) -> Attributes:
-    """What the words behind a type say. Raises Untold where one of them is not known."""
-    default: Default | None = None
-    null: bool | None = None
-    place = 0
-    keywords = [word.keyword for word in words]
-    while place < len(words):
-        keyword, after = keywords[place], keywords[place + 1 : place + 2]
-        if keyword in _ALONE:
-            place += 1
-        elif keyword == "NOT" and after == ["NULL"]:
-            null, place = False, place + 2
-        elif keyword == "NULL":
-            null, place = True, place + 1
-        elif keyword == "COMMENT" and words[place + 1 : place + 2] and words[place + 1].quote == "'":
-            place += 2
-        elif keyword == "DEFAULT" and default is None:
-            default, place = _default(words, place + 1)
-        elif keyword == "ON" and after == ["UPDATE"]:
-            place = _behind_now(words, place + 2)
-        elif keyword in ("FIRST", "AFTER"):
-            place += 1 if keyword == "FIRST" else 2
-        else:
-            place = _behind_charset(words, keywords, place)
-    return Attributes(default, null)
+    """What the words behind a type say; of two that contradict each other the last one holds, as for servers. Raises
+    Untold where one of them is not known."""
+    said: dict[str, Any] = {}
+    cursor = Cursor(words)
+    while not cursor.ended:
+        one = _attribute(cursor)
+        if "default" in one and "default" in said:
+            raise Untold("the column has two defaults")
+        said |= one
+    return Attributes(**said)
 
 
-def _behind_charset(words: Sequence[Word], keywords: Sequence[str], place: int) -> int:
-    for said in _CHARSETS:
-        end = place + len(said)
-        if keywords[place:end] == said and end < len(words) and keywords[end] != "=":
-            return end + 1
-    raise Untold
+def _attribute(cursor: Cursor) -> Mapping[str, Any]:  # noqa: PLR0911
+    """What the attribute says that comes next, which is read."""
+    if cursor.took("NOT", "NULL"):
+        return {"null": False}
+    if cursor.took("NULL"):
+        return {"null": True}
+    if cursor.took("DEFAULT"):
+        return {"default": read_default(cursor)}
+    if cursor.took_one("UNSIGNED", "ZEROFILL"):
+        return {"unsigned": True}
+    if cursor.took("UNIQUE"):
+        cursor.took("KEY")
+        return {}
+    if cursor.took("PRIMARY") or cursor.sees("KEY"):
+        cursor.took("KEY")
+        return {"primary": True}
+    if cursor.took("REFERENCES"):
+        return {"cascades": True} if cascades(cursor) else {}
+    return _computed(cursor) or _charset(cursor) or _silent(cursor)
 
 
-def _default(words: Sequence[Word], place: int) -> tuple[Default, int]:
-    """The default that begins at a place, and the place behind it."""
-    if place >= len(words):
-        raise Untold
-    word = words[place]
-    if word.quote == "'":
-        if "\\" in word.text or (words[place + 1 : place + 2] and words[place + 1].quote == "'"):
-            raise Untold
-        return Default(word.text, quoted=True), place + 1
-    if word.keyword in _NOW:
-        return Default(now=True), _behind_now(words, place)
-    if word.keyword == "NULL":
-        return Default(), place + 1
-    if word.keyword in ("TRUE", "FALSE"):
-        return Default(str(int(word.keyword == "TRUE"))), place + 1
-    end = place
-    while end < len(words) and (words[end].keyword in ("+", "-", ".") or words[end].keyword.isdigit()):
-        end += 1
-    number = "".join(word.text for word in words[place:end])
-    if not NUMBER.fullmatch(number):
-        raise Untold
-    return Default(number), end
+def _computed(cursor: Cursor) -> Mapping[str, Any]:
+    """An attribute by which the server makes the values."""
+    if cursor.took("SERIAL", "DEFAULT", "VALUE") or cursor.took("AUTO_INCREMENT"):
+        return {"computes": True}
+    if cursor.took("GENERATED", "ALWAYS", "AS") or cursor.took("AS"):
+        cursor.parenthesis()
+        cursor.took_one("VIRTUAL", "STORED", "PERSISTENT")
+        return {"computes": True}
+    return {}
 
 
-def _behind_now(words: Sequence[Word], place: int) -> int:
-    """Behind CURRENT_TIMESTAMP, also with empty parentheses; NOW asks for them."""
-    keywords = [word.keyword for word in words[place : place + 3]]
-    if keywords[:1] and keywords[0] in _NOW:
-        if keywords[1:] == ["(", ")"]:
-            return place + 3
-        if keywords[0] != "NOW" and keywords[1:2] != ["("]:
-            return place + 1
-    raise Untold
+def _charset(cursor: Cursor) -> Mapping[str, Any]:
+    word = cursor.took_one(*_CHARSET_WORDS)
+    if word:
+        return {"charset": _CHARSET_WORDS[word]}
+    if cursor.took("CHARACTER", "SET") or cursor.took("CHAR", "SET") or cursor.took("CHARSET"):
+        return {"charset": cursor.word().text.lower()}
+    return {"collation": cursor.word().text.lower()} if cursor.took("COLLATE") else {}
+
+
+def _silent(cursor: Cursor) -> Mapping[str, Any]:
+    """Read an attribute that says nothing about values. Raises Untold."""
+    if cursor.took_one(*_ALONE) or cursor.took("NOT", "SECONDARY"):
+        return {}
+    if cursor.took_one(*_WITH_TEXT):
+        cursor.took("=")
+        cursor.text()
+    elif cursor.took_one(*_WITH_WORD):
+        cursor.took("=")
+        cursor.word()
+    elif cursor.took("COMPRESSED"):  # how MariaDB stores the bytes
+        if cursor.took("="):
+            cursor.name()
+    elif cursor.took("ON", "UPDATE"):  # for statements to come
+        if read_now(cursor) is None:
+            raise Untold("it is not known what the column gets ON UPDATE")
+    else:
+        read_check(cursor)
+    return {}

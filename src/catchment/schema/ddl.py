@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catchment.model.table import TableId
+from catchment.schema.alter import plain, read_alter
 from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
 from catchment.schema.redeclared import REDEFINED, Redeclared
 from catchment.schema.renamed import Renamed
-from catchment.schema.statement import NOT_UNDERSTOOD, Word
+from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word
 from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import DATABASES, Act, kind_of, object_of
 
@@ -292,15 +293,16 @@ class _Reading:
         return HARMLESS
 
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
-        # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
-        from catchment.schema.alter import read_alter
-
         assert self.text is not None
-        time, strict, usual = self.text.time, self.text.strict, self.text.usual
-        change = read_alter(target, actions, self.here[table], time=time, strict=strict)
+        conditions = self.text.conditions
+        try:
+            actions = tuple(plain(actions))
+        except AmbiguousText:
+            return _stop(table, NOT_UNDERSTOOD)
+        change = read_alter(actions, self.here[table], conditions)
         if change.reason:
             return _stop(table, change.reason, ADD_PLAIN if change.by_adding else AGAIN)
-        if change.modified and not usual:
+        if change.modified and not conditions.usual:
             return _stop(table, REDEFINED)
         if not (change.added or change.dropped or change.modified or change.renamed):
             return HARMLESS
@@ -314,7 +316,7 @@ class _Reading:
             change.filled,
             change.modified,
             change.renamed,
-            change.declared if usual else (),
+            change.declared if conditions.usual else (),
             actions,
         )
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from catchment.model.definition import DefinedColumn
+from catchment.schema.attributes import Attributes, attributes
+from catchment.schema.cursor import Cursor
 from catchment.schema.statement import AmbiguousText, Word
 
 # Names of types in statements -> in the catalog (MariaDB manual: Data Types; MySQL manual: 13.9).
@@ -15,7 +17,7 @@ _SYNONYMS: Final = {
     "INTEGER": "int", "INT4": "int", "INT1": "tinyint", "INT2": "smallint", "INT3": "mediumint",
     "MIDDLEINT": "mediumint", "INT8": "bigint", "FLOAT4": "float", "FLOAT8": "double", "REAL": "double",
     "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "CHARACTER": "char", "VARCHARACTER": "varchar",
-    "NCHAR": "char", "NVARCHAR": "varchar", "GEOMETRYCOLLECTION": "geometrycollection",
+    "NCHAR": "char", "NVARCHAR": "varchar", "GEOMCOLLECTION": "geometrycollection",
 }  # fmt: skip
 _PLAIN: Final = (
     *(
@@ -42,7 +44,6 @@ _OF_BYTES: Final = {
     "mediumtext": "mediumblob", "longtext": "longblob",
 }  # fmt: skip
 _SIZED: Final = ("text", "blob")
-_CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
 _LENGTH: Final = re.compile(r"[0-9]{1,10}")
 _DEFAULT_LENGTH: Final = {"char": "1", "binary": "1", "bit": "1", "decimal": "10,0"}
 _DOUBLE_FROM_BITS: Final = 25
@@ -56,24 +57,28 @@ def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedC
     name, words = words[0].text, words[1:]
     kind, national, words = _kind(words)
     arguments, words = _arguments(words)
-    said = _Said(words)
+    said = attributes(words)
+    nullable = said.null is not False
     if kind == "json" and not mysql:
-        return DefinedColumn(name, "longtext", "utf8mb4", said.nullable)
+        return DefinedColumn(name, "longtext", "utf8mb4", nullable)
     if kind == "float" and len(arguments) == 1 and int(arguments[0].text) >= _DOUBLE_FROM_BITS:
         kind = "double"
     if kind in _SIZED and arguments:
         raise AmbiguousText(f"the type that {kind.upper()} of a length becomes depends on the character set")
     own = ""
     if kind in _TEXTS:
-        own = "utf8mb3" if national else said.charset(charset)
+        own = "utf8mb3" if national else _charset(said, charset)
         if own == "binary" and kind in _OF_BYTES:
             kind, own = _OF_BYTES[kind], ""
-    return DefinedColumn(name, _declared(kind, arguments, unsigned=said.unsigned), own, said.nullable)
+    return DefinedColumn(name, _declared(kind, arguments, unsigned=said.unsigned), own, nullable)
 
 
 def attributes_of(words: Sequence[Word]) -> Sequence[Word]:
-    """What stands behind the type in `type attributes`. Raises AmbiguousText."""
-    return _arguments(_kind(words)[2])[1]
+    """What stands behind the type in `type attributes`. Raises AmbiguousText where that is not known."""
+    cursor = Cursor(_kind(words)[2])
+    if cursor.sees("("):
+        cursor.parenthesis()
+    return cursor.rest
 
 
 def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
@@ -87,18 +92,26 @@ def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
     if keywords[0] in ("BOOL", "BOOLEAN"):
         return "tinyint", False, words[1:]
     if keywords[0] == "LONG":
-        if keywords[1:2] == ["VARBINARY"]:
-            return "mediumblob", False, words[2:]
-        return "mediumtext", False, words[2 if keywords[1:2] in (["VARCHAR"], ["VARCHARACTER"]) else 1 :]
+        return _long(Cursor(words[1:]))
     kind = _SYNONYMS.get(keywords[0], keywords[0].lower())
     if kind not in _PLAIN:
         raise AmbiguousText(f"type {keywords[0]} is not known")
     used = 1
-    if kind == "char" and keywords[1:2] == ["VARYING"]:
+    varying = ["VARYING"], ["VARCHAR"], ["VARCHARACTER"]
+    if kind == "char" and keywords[1:2] in varying[: 3 if keywords[0] == "NCHAR" else 1]:
         kind, used = "varchar", 2
     if kind == "double" and keywords[1:2] == ["PRECISION"]:
         used = 2
     return kind, national, words[used:]
+
+
+def _long(cursor: Cursor) -> tuple[str, bool, Sequence[Word]]:
+    """The type whose name begins with LONG: that alone is a text, too."""
+    if cursor.took("VARBINARY"):
+        return "mediumblob", False, cursor.rest
+    if not cursor.took_one("VARCHAR", "VARCHARACTER") and not cursor.took("CHAR", "VARYING"):
+        cursor.took("CHARACTER", "VARYING")
+    return "mediumtext", False, cursor.rest
 
 
 def _arguments(words: Sequence[Word]) -> tuple[tuple[Word, ...], Sequence[Word]]:
@@ -136,64 +149,16 @@ def _declared(kind: str, arguments: tuple[Word, ...], *, unsigned: bool) -> str:
     return kind + (f"({text})" if text else "") + (" unsigned" if unsigned else "")
 
 
-class _Said:
-    """What the attributes behind a type say, parentheses left out."""
+def _charset(said: Attributes, default: str) -> str:
+    """The character set that the column gets; `binary` for none. BINARY, and a COLLATE of the default one, keep it."""
+    name = said.charset or _of_collation(said.collation, default)
+    if name == "default":
+        raise AmbiguousText("the character set is the default one")
+    return "utf8mb3" if name == "utf8" else name
 
-    def __init__(self, words: Sequence[Word]) -> None:
-        depth, self._words = 0, list[Word]()
-        for word in words:
-            depth -= word.keyword == ")"
-            if depth == 0 and word.keyword != ")":
-                self._words.append(word)
-            depth += word.keyword == "("
-        self._keywords = [w.keyword for w in self._words]
 
-    @property
-    def unsigned(self) -> bool:
-        return "UNSIGNED" in self._keywords or "ZEROFILL" in self._keywords
-
-    @property
-    def nullable(self) -> bool:
-        """Whether it may be NULL: what is said last counts."""
-        said = [
-            place
-            for place, keyword in enumerate(self._keywords)
-            if keyword == "NULL" and self._keywords[place - 1 : place] != ["DEFAULT"]
-        ]
-        return not said or self._keywords[said[-1] - 1 : said[-1]] != ["NOT"]
-
-    def charset(self, default: str) -> str:
-        """The character set that the column gets; `binary` for none."""
-        keywords = self._keywords
-        for place, keyword in enumerate(keywords):
-            after = place + 1
-            if keyword in ("CHARACTER", "CHAR") and keywords[after : after + 1] == ["SET"]:
-                return self._named(after + 1)
-            if keyword == "CHARSET":
-                return self._named(after)
-            if keyword in _CHARSET_WORDS:
-                return _CHARSET_WORDS[keyword]
-        if "COLLATE" in keywords:
-            return self._of_collation(self._text(keywords.index("COLLATE") + 1), default)
+def _of_collation(name: str, default: str) -> str:
+    """`latin1_bin` is of latin1; `uca1400_ai_ci` is of whatever the column has (MariaDB 10.10)."""
+    if name in ("", "default") or name.startswith("uca1400_"):
         return default
-
-    def _text(self, place: int) -> str:
-        if place >= len(self._words):
-            raise AmbiguousText("a character set has no name")
-        return self._words[place].text.lower()
-
-    def _named(self, place: int) -> str:
-        name = self._text(place)
-        if name == "default":
-            raise AmbiguousText("the character set is the default one")
-        return "utf8mb3" if name == "utf8" else name
-
-    @staticmethod
-    def _of_collation(name: str, default: str) -> str:
-        """`latin1_bin` is of latin1; `uca1400_ai_ci` is of whatever the column has (MariaDB 10.10)."""
-        if name.startswith("uca1400_"):
-            return default
-        own = name.partition("_")[0]
-        if own == "default":
-            raise AmbiguousText("the collation is the default one")
-        return "utf8mb3" if own == "utf8" else own
+    return name.partition("_")[0]

@@ -1,7 +1,7 @@
 """ALTER TABLE statements on partitions that leave all rows and their values: a list of what is known.
 
 Servers refuse a change for which a row would have no partition, in every sql_mode (error 1526). ALTER IGNORE, which
-may delete such rows, is none of these. sqlglot knows few of these statements.
+may delete such rows, is none of these.
 """
 
 import re
@@ -32,12 +32,25 @@ _KNOWN = re.compile(
     rf"|REORGANIZE PARTITION{_UNLOGGED}(?: {_NAMES} INTO {_DEFINITIONS})?"
     rf"|(?:ANALYZE|CHECK|OPTIMIZE|REBUILD) PARTITION{_UNLOGGED} {_NAMES}"
 )
+# What changes partitions behind other actions, without a comma in front of it.
+_BEHIND = ("PARTITION", "REMOVE")
 _PARTS = ("PARTITION", "SUBPARTITION")
 
 
 def keeps_rows(actions: Sequence[Word]) -> bool:
     """Whether the words behind the name of a table are one of these statements, and nothing more."""
     return _KNOWN.fullmatch(_outline(actions)) is not None
+
+
+def without_partitioning(actions: Sequence[Word]) -> Sequence[Word]:
+    """The words without one of these statements, which may stand alone or behind others."""
+    depth = 0
+    for place, word in enumerate(actions):
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        begins = place == 0 or (word.keyword in _BEHIND and actions[place - 1].keyword != ",")
+        if depth == 0 and begins and keeps_rows(actions[place:]):
+            return actions[:place]
+    return actions
 
 
 def _outline(words: Sequence[Word]) -> str:

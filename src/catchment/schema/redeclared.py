@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from catchment.model.errors import Unsupported
 from catchment.model.table import ColumnType, Kind
-from catchment.schema.attributes import Untold, attributes
+from catchment.schema.attributes import attributes
 from catchment.schema.declaration import attributes_of, read_column
 from catchment.schema.renamed import renamed
 from catchment.schema.statement import AmbiguousText, Word
@@ -52,16 +52,20 @@ def redeclared(action: Sequence[Word], *, strict: bool) -> Redeclared | None:
     try:
         found = declared_as(words)
         rest = attributes_of(words[1:])
-        null = attributes(rest).null
-    except (AmbiguousText, Unsupported, Untold):
+        said = attributes(rest)
+    except (AmbiguousText, Unsupported):
         return None
     kind = found.type.kind
     arguments = any(word.keyword == "(" for word in words[: len(words) - len(rest)])
-    if not strict and (null is False or kind in _LABELLED):
-        return None
-    if kind is Kind.TIMESTAMP and null is not True:
-        return None  # NULL may become the time of the statement
-    if kind in _ROUNDED and arguments:
+    others = said.primary or said.computes or said.cascades
+    loses = not strict and (said.null is False or kind in _LABELLED)
+    # A TIMESTAMP that is NULL may become the time of the statement.
+    if (
+        others
+        or loses
+        or (kind is Kind.TIMESTAMP and said.null is not True)
+        or (kind in _ROUNDED and arguments)
+    ):
         return None
     was = renamed(action)
     return found if was is None else Redeclared(was.old, found.type, found.declared)

@@ -29,8 +29,9 @@ _PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN, space=_SPACE), re.VER
 NO_BACKSLASH_ESCAPES = 1 << 20
 ANSI_QUOTES = 1 << 2
 STRICT = 3 << 21  # STRICT_TRANS_TABLES or STRICT_ALL_TABLES
-# REAL_AS_FLOAT, POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB: names of types mean other types (MariaDB manual: SQL_MODE).
-RENAMING = 1 | 0x1F << 8
+# REAL_AS_FLOAT, POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB: names of types mean other types. With EMPTY_STRING_IS_NULL ''
+# means NULL (MariaDB manual: SQL_MODE).
+RENAMING = 1 | 0x1F << 8 | 1 << 32
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000
 _NOT_DECODED = "\ufffd"

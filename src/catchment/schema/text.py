@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from catchment.schema.conditions import UNKNOWN, Conditions
 from catchment.schema.names import Name, named
 from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, readings
 from catchment.schema.verbs import Act, kind_of, query_of
@@ -10,9 +11,7 @@ from catchment.schema.verbs import Act, kind_of, query_of
 @dataclass(frozen=True, slots=True)
 class Text:
     """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
-    names. `unreadable`: why it has no readings. `time`: when it began, in seconds since 1970, 0 where
-    that is not known. `doubtful`: it may have acted on a temporary table, or failed. `strict`: its sql_mode is known to
-    be. `usual`: names of types are known to mean what they mean by default."""
+    names. `unreadable`: why it has no readings. `doubtful`: it may have acted on a temporary table, or failed."""
 
     sql: str
     schema: str
@@ -20,10 +19,8 @@ class Text:
     kinds: frozenset[Act]
     names: frozenset[Name]
     unreadable: str = ""
-    time: int = 0
+    conditions: Conditions = UNKNOWN
     doubtful: bool = False
-    strict: bool = False
-    usual: bool = False
 
     @property
     def changes_rows(self) -> bool:
@@ -40,7 +37,7 @@ def read_text(
     except AmbiguousText as why:
         leaves = why.words[1:] and kind_of(why.words) is Act.LEAVES_ROWS
         kind = Act.LEAVES_ROWS if leaves else Act.NOT_KNOWN
-        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why), time)
+        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why))
     kinds, names = set[Act](), set[Name]()
     for words in read:
         kind = kind_of(words)
@@ -51,6 +48,5 @@ def read_text(
     # SET STATEMENT sql_mode: the event has another one than the statement ran in.
     mode = sql_mode if "sql_mode" not in sql.lower() else None
     strict, usual = mode is not None and mode & STRICT != 0, mode is not None and mode & RENAMING == 0
-    return Text(
-        sql, default_schema, read, frozenset(kinds), frozenset(names), "", time, strict=strict, usual=usual
-    )
+    conditions = Conditions(time, strict, usual, mysql)
+    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), "", conditions)

@@ -160,23 +160,17 @@ STOP_CASES = [
     "ALTER TABLE t ADD n INT DEFAULT 300, ADD m TINYINT DEFAULT 300",
     "ALTER TABLE t ADD n INT DEFAULT 1.5",
     "ALTER TABLE t ADD n INT DEFAULT 5 DEFAULT 6",
-    "ALTER TABLE t ADD n INT DEFAULT 0x41",
     "ALTER TABLE t ADD n INT DEFAULT 1e1",
     "ALTER TABLE t ADD n INT DEFAULT (5)",
-    "ALTER TABLE t ADD n INT DEFAULT 5 UNIQUE",
-    "ALTER TABLE t ADD n INT NOT NULL STORAGE DISK",
     "ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT DEFAULT 5",
-    "ALTER TABLE t ADD (n INT DEFAULT 5)",
     "ALTER TABLE t ADD n FLOAT(4,1) DEFAULT 1.25",
     "ALTER TABLE t ADD n DECIMAL(4,1) DEFAULT 1.25",
     "ALTER TABLE t ADD n DECIMAL(40,1) DEFAULT 1",
-    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT _utf8mb4'x'",
     "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'x' 'y'",
     "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'a\\nb'",
     "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'ü'",
     "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'x '",
     "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 5",
-    "ALTER TABLE t ADD n BINARY(3) NOT NULL",
     "ALTER TABLE t ADD n ENUM('x','y') DEFAULT 1",
     "ALTER TABLE t ADD n ENUM('x','y') DEFAULT 'X'",
     "ALTER TABLE t ADD n DATE DEFAULT '0000-00-00'",
@@ -186,7 +180,6 @@ STOP_CASES = [
     "ALTER TABLE t ADD n TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)",
     "ALTER TABLE t ADD n TIMESTAMP DEFAULT '2026-02-28 00:00:00'",
     "ALTER TABLE t ADD n YEAR DEFAULT 70",
-    "ALTER TABLE t ADD n BIT(3) DEFAULT b'101'",
     "ALTER TABLE t ADD n BIT(3) DEFAULT '5'",
     "ALTER TABLE t ADD n JSON DEFAULT (json_array())",
     "ALTER TABLE t ADD n INT /*!80000 DEFAULT 5 */",
@@ -249,7 +242,7 @@ def test_adds_empty_columns_and_drops_others() -> None:
 
 def test_adds_columns_with_a_value() -> None:
     for sql, column, value in FILLED_CASES:
-        found = effect(sql, "shop", CHOSEN, time=BEGAN)
+        found = effect(sql, "shop", CHOSEN, sql_mode=0, time=BEGAN)
         assert isinstance(found, Columns), (sql, found)
         assert [(one.column, one.value) for one in found.filled] == [(column, value)], sql
         assert found.added == (column,), sql
@@ -347,8 +340,11 @@ def test_add_column_if_not_exists_adds_none_that_is_there() -> None:
     assert with_c("ALTER TABLE t ADD COLUMN IF NOT EXISTS c INT NOT NULL, ADD n INT") == Columns(
         T, ("n",), ()
     )
+    did = with_c("ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT DEFAULT 5")
+    assert isinstance(did, Columns)
+    assert [told.value for told in did.filled] == ["5"]
     for sql in (
-        "ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT DEFAULT 5",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT, ADD COLUMN IF NOT EXISTS n INT DEFAULT 5",
         "ALTER TABLE t ADD COLUMN c INT DEFAULT 5",
         "ALTER TABLE t DROP c, ADD COLUMN IF NOT EXISTS c INT DEFAULT 5",
     ):

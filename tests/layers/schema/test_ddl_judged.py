@@ -126,7 +126,8 @@ SHOWN: dict[Kind, Callable[[str], Any]] = {
     Kind.ENUM: str,
     Kind.SET: str,
     Kind.BIT: lambda text: bytes([int(text)]),
-    Kind.BLOB: str.encode,
+    Kind.BINARY: bytes.fromhex,
+    Kind.BLOB: bytes.fromhex,
 }
 
 

@@ -110,6 +110,21 @@ TYPES = [
         "CHAR(4) CHARSET binary",
         "LONG",
         "LONG VARCHAR",
+        "LONG CHAR VARYING",
+        "LONG CHARACTER SET ucs2",
+    ),
+    *(
+        "NATIONAL CHAR VARYING(5)",
+        "NATIONAL CHARACTER(5)",
+        "NCHAR VARCHAR(5)",
+        "NCHAR VARYING(5)",
+        "VARCHAR(5) BINARY",
+        "CHAR(5) CHARACTER SET latin1 BINARY",
+        "CHAR(5) BINARY CHARACTER SET latin1",
+        "CHAR(5) ASCII BINARY",
+        "CHAR(5) BINARY ASCII",
+        "TEXT BINARY",
+        "CHAR BYTE",
     ),
     *(
         "LONG VARBINARY",
@@ -137,23 +152,7 @@ TYPES = [
     *("VARCHAR(20) NULL DEFAULT NULL COLLATE utf8mb4_general_ci", "INT(5) SIGNED NULL"),
 ]
 
-NOT_READ = [  # by sqlglot: such a statement stops the table
-    "INT3",
-    "MIDDLEINT",
-    "FLOAT(7,3) UNSIGNED",
-    "VARCHARACTER(5)",
-    "NATIONAL CHAR(4)",
-    "NATIONAL VARCHAR(5)",
-    "CHAR(5) BYTE",
-    "LONG VARCHAR",
-    "LONG VARBINARY",
-    "INET6",
-    "INET4",
-    "POINT",
-    "GEOMETRYCOLLECTION",
-    "VARCHAR(30) COMPRESSED",
-    "TEXT COMPRESSED",
-]
+NOT_READ = ["INET6", "INET4"]  # the log shows them as BINARY: such a statement stops the table
 TOO_NEW = ["INT COMMENT 'UNSIGNED' INVISIBLE"]  # for MySQL before 8.0.23
 
 
@@ -328,8 +327,6 @@ def test_a_table_that_is_not_as_the_statement_found_it(sql: str) -> None:
         "ALTER TABLE t ADD n TEXT(300)",
         "ALTER TABLE t ADD n VARCHAR(9) CHARACTER SET DEFAULT",
         "ALTER TABLE t ADD n ENUM('a\\\\b')",
-        "ALTER TABLE t ADD n INT, /* and */ -- nothing more",
-        "ALTER TABLE t ADD n INT,, ADD m INT",
         "ALTER TABLE t ADD n CHAR(²)",
         f"ALTER TABLE t ADD n FLOAT({'9' * 5000})",
     ],

@@ -61,6 +61,26 @@ NULLABLE = Kind(
     single=("filled twice", "filled twice behind rows", "filled and dropped", "filled and another type"),
 )
 
+# Defaults as tools write them, of which a column of bytes is no text.
+_BYTES = "n VARBINARY(4) NOT NULL DEFAULT x'00ff'"
+WRITTEN = Kind(
+    begin=("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)"),
+    cases={
+        "bytes": f"ALTER TABLE t ADD {_BYTES}",
+        "bytes among rows": f"INSERT INTO t VALUES (4, 4); ALTER TABLE t ADD {_BYTES}; "
+        "UPDATE t SET n = x'fe' WHERE id = 1; INSERT INTO t VALUES (5, 5, '')",
+        "written so": "ALTER TABLE t ADD n BINARY(4) DEFAULT x'00ff', ADD e BINARY(3) NOT NULL,"
+        " ADD h INT NOT NULL DEFAULT 0x1f, ADD i DECIMAL(9,2) DEFAULT b'11',"
+        " ADD k TINYINT(1) DEFAULT b'1', ADD l VARBINARY(4) DEFAULT 0xfff; UPDATE t SET a = 1 WHERE id = 1",
+        "texts written so": "ALTER TABLE t ADD n VARCHAR(10) BINARY NOT NULL DEFAULT 'x',"
+        " ADD e CHAR(5) ASCII DEFAULT x'4142',"
+        " ADD f NCHAR(5) DEFAULT N'x', ADD g CHAR(5) CHARACTER SET latin1 BINARY NULL; UPDATE t SET a = 1 WHERE id = 1",
+        "several in parentheses": "ALTER TABLE t ADD (n INT DEFAULT b'101', m INT CHECK (m <> 7), INDEX (n)), DROP a",
+        "partitioned behind it": "ALTER TABLE t ADD n INT NOT NULL DEFAULT 0x1f PARTITION BY HASH (id) PARTITIONS 2",
+    },
+    then="DELETE FROM t WHERE id = 2; UPDATE t SET id = 77 WHERE id = 3",
+)
+
 TEXT = "ALTER TABLE t MODIFY v VARCHAR(50) CHARACTER SET utf8mb4"
 LABELS = "ALTER TABLE t MODIFY e ENUM('x','y','z') NOT NULL DEFAULT 'z'"
 LONG = "('a longer text 😀')"
@@ -212,4 +232,4 @@ DROPPED = Kind(
         "dropped behind an XA transaction",
     ),
 )
-ALL = (TRUNCATED, FILLED, NULLABLE, WIDENED, RENAMED, ADDED, DROPPED)
+ALL = (TRUNCATED, FILLED, NULLABLE, WRITTEN, WIDENED, RENAMED, ADDED, DROPPED)

@@ -21,6 +21,7 @@ from tests.promises.exact.ddl_cases import (
     RENAMED,
     TRUNCATED,
     WIDENED,
+    WRITTEN,
 )
 from tests.promises.exact.steps import Steps, run_here
 
@@ -48,7 +49,7 @@ def test_columns_that_are_dropped(steps: Steps) -> None:
 
 @pytest.mark.promise("a column added with a default has its value in every row, though no row is logged")
 def test_columns_that_come_with_a_value(steps: Steps) -> None:
-    must_follow(steps, FILLED, NULLABLE, settles=True, alone=False)
+    must_follow(steps, FILLED, NULLABLE, WRITTEN, settles=True, alone=False)
 
 
 @pytest.mark.promise("a renamed column keeps its values, though no row is logged")

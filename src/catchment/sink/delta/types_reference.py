@@ -160,7 +160,7 @@ _FOOT = """
 - MariaDB 11.8.9 leaves generated columns out of UPDATE and DELETE events, whatever `binlog_row_image` is (10.11
   and earlier ones of 11.8 log them). There a table with generated columns is refused: drop them, or exclude the table.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
-- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
+- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. Such a column
   that is added to a table which is followed therefore [copies it anew](ddl.md).
 - **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
   3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in

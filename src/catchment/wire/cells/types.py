@@ -60,8 +60,9 @@ def arrow_type(column: ColumnType) -> pa.DataType:
 
 
 def scalar_of(text: str, kind: pa.DataType) -> pa.Scalar:
-    """A value that is written down, as its Arrow type has it. Raises ArrowInvalid for one that it does not have."""
-    return pa.scalar(text).cast(kind)
+    """A value that is written down, as its Arrow type has it: bytes as hexadecimal digits. Raises ValueError for one
+    that it does not have."""
+    return pa.scalar(bytes.fromhex(text), kind) if pa.types.is_binary(kind) else pa.scalar(text).cast(kind)
 
 
 def arrow_schema(table: Table) -> pa.Schema:

@@ -36,12 +36,19 @@ from catchment.sink.reading import double_quoted, literal
 
 class Dialect(NamedTuple):
     """An engine's SQL: how it quotes a name, and what makes it compare texts byte by byte. Keys are told apart so,
-    whatever collation its session has. `text`: a text as a literal; `typed`: an expression as a value of a type."""
+    whatever collation its session has. `text`: a text as a literal; `typed`: an expression as a value of a type;
+    `unhexed`: the bytes of hexadecimal digits, which are an expression."""
 
     quote: Callable[[str], str]
     bytewise: str
     text: Callable[[str], str]
     typed: Callable[[str, pa.DataType], str]
+    unhexed: str
+
+    def value(self, text: str, kind: pa.DataType) -> str:
+        """What a column came with, as `Fill` has it."""
+        written = self.text(text)
+        return self.unhexed.format(written) if pa.types.is_binary(kind) else self.typed(written, kind)
 
 
 # Names beside those of columns: no column of a data file can have this one.
@@ -150,9 +157,9 @@ def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:
     return dialect.quote(name) + (dialect.bytewise if text else "")
 
 
-DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', literal, duckdb_typed)
-SPARK = Dialect(backquoted, "", spark_text, spark_typed)
-DATAFUSION = Dialect(double_quoted, "", literal, datafusion_typed)
+DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', literal, duckdb_typed, "unhex({})")
+SPARK = Dialect(backquoted, "", spark_text, spark_typed, "unhex({})")
+DATAFUSION = Dialect(double_quoted, "", literal, datafusion_typed, "decode({}, 'hex')")
 
 
 def _there(shape: TableShape) -> str:
@@ -192,7 +199,7 @@ def _told(
         schema = arrow_schema(shape)
         kind = schema.field(physical).type
         if not fill.source:
-            value = dialect.typed(dialect.text(fill.value), kind)
+            value = dialect.value(fill.value, kind)
         else:
             value = _told(shape, fill.source, dialect, shards=mine)
             value = value if schema.field(fill.source).type == kind else dialect.typed(value, kind)

@@ -1,0 +1,182 @@
+"""What a feed does with each clause of ALTER TABLE, by the table in clauses.py, and the servers that judge it."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from decimal import Decimal
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.cursors import Cursor
+
+from catchment.demo.server import PrivateServer
+from catchment.model.table import Kind, TableId
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Stop, effect
+from catchment.schema.filling import Filled
+from tests.layers.schema import clauses
+
+T = TableId("ddl", "t")
+STRICT = 1 << 21
+COLUMNS = ("id", "a", "b", "c", "j", "s")
+PARENT = ("CREATE TABLE p (id INT PRIMARY KEY)", "INSERT INTO p VALUES (1), (2)")
+TABLE = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20), c VARCHAR(30), j JSON, s INT, KEY ka (b),"
+    " CONSTRAINT known CHECK (a > -9), CONSTRAINT fk FOREIGN KEY (a) REFERENCES p (id)) DEFAULT CHARSET=utf8mb4",
+    "INSERT INTO t VALUES (1, 1, 'b', 'c', '{\"a\": 1}', 1), (2, 2, 'B ', '', NULL, NULL)",
+)
+Cases = Mapping[str, Any]
+
+
+def of(action: str, *, mysql: bool = False) -> Effect:
+    return effect(f"ALTER TABLE t {action}", "ddl", [T], here={T: COLUMNS}, mysql=mysql, sql_mode=STRICT)
+
+
+def _on(cases: Cases, *servers: str) -> list[Any]:
+    return [one for server in servers for one in cases.get(server, ())]
+
+
+def _is_as_said(action: str, said: str, *, mysql: bool) -> bool:
+    did = of(action, mysql=mysql)
+    if said == clauses.PASSES:
+        return did == HARMLESS or (isinstance(did, Columns) and action.startswith("ADD v"))
+    if not isinstance(did, Columns):
+        return False
+    match said:
+        case clauses.DROPPED:
+            return did == Columns(T, (), ("c",))
+        case clauses.FOLLOWED:
+            return bool(did.modified or did.renamed) and not (did.added or did.dropped)
+    return (did.added, did.dropped, did.filled) == (("n",), (), ())
+
+
+def _shown(told: Filled) -> object:
+    """The value as the driver gives it."""
+    assert told.value is not None
+    match told.type.kind:
+        case Kind.BIT:
+            return int(told.value).to_bytes((told.type.length + 7) // 8, "big")
+        case Kind.BINARY | Kind.BLOB:
+            return bytes.fromhex(told.value)
+        case Kind.TEXT:
+            return told.value
+    return Decimal(told.value)
+
+
+SAID = (
+    *((cases, clauses.PASSES) for cases in (clauses.OPTIONS, clauses.INDEXES, clauses.CONSTRAINTS)),
+    *((cases, clauses.PASSES) for cases in (clauses.OF_COLUMNS, clauses.PARTITIONS)),
+    (clauses.DROPS, clauses.DROPPED),
+    (clauses.DEFINED, clauses.FOLLOWED),
+)
+MYSQL, MARIADB = ("both", "mysql", "mysql 9.7"), ("both", "mariadb", "mariadb 11.8")
+
+
+@pytest.mark.parametrize("mysql", [True, False])
+def test_clauses_that_are_followed(mysql: bool) -> None:
+    servers = MYSQL if mysql else MARIADB
+    for cases, said in SAID:
+        wrong = [one for one in _on(cases, *servers) if not _is_as_said(one, said, mysql=mysql)]
+        assert wrong == [], said
+    added = [f"ADD COLUMN n {one}" for one in _on(clauses.NULLS, *servers)]
+    assert [one for one in added if not _is_as_said(one, clauses.NULL, mysql=mysql)] == []
+    for one, value in (item for kind in servers for item in clauses.VALUES.get(kind, {}).items()):
+        did = of(f"ADD n {one}", mysql=mysql)
+        assert isinstance(did, Columns), one
+        assert [(told.column, _shown(told)) for told in did.filled] == [("n", value or b"")], one
+
+
+@pytest.mark.parametrize("mysql", [True, False])
+def test_clauses_that_copy_the_table(mysql: bool) -> None:
+    for action, why in clauses.COPIED.items():
+        if mysql and action.split()[2:3] and action.split()[2] in ("UUID", "INET6", "INET4"):
+            continue
+        did = of(action, mysql=mysql)
+        assert isinstance(did, Stop), (action, did)
+        assert why in did.reason, (action, did.reason)
+
+
+def test_x_and_quotes_are_a_number_on_mysql_alone() -> None:
+    """MariaDB takes x'31' for the text '1' where a number is asked for."""
+    assert isinstance(of("ADD n INT DEFAULT x'31'"), Stop)
+    did = of("ADD n INT DEFAULT x'31'", mysql=True)
+    assert isinstance(did, Columns)
+    assert [told.value for told in did.filled] == ["49"]
+
+
+def test_an_empty_text_may_mean_null() -> None:
+    """EMPTY_STRING_IS_NULL of MariaDB makes NULL of it."""
+    sql = "ALTER TABLE t ADD n VARCHAR(9) DEFAULT ''"
+    assert isinstance(effect(sql, "ddl", [T], sql_mode=0), Columns)
+    assert isinstance(effect(sql, "ddl", [T], sql_mode=1 << 32), Stop)
+    assert isinstance(effect(sql, "ddl", [T]), Stop)
+
+
+def test_columns_in_parentheses_are_several() -> None:
+    did = of("ADD (n INT, INDEX i (n), m INT NOT NULL DEFAULT 5), DROP c")
+    assert isinstance(did, Columns)
+    assert (did.added, did.dropped) == (("n", "m"), ("c",))
+    assert [told.column for told in did.filled] == ["m"]
+
+
+SERVERS = [
+    pytest.param("shard", ("both", "mariadb"), id="mariadb"),
+    pytest.param("mariadb_11_server", MARIADB, id="mariadb-11.8", marks=pytest.mark.wide),
+    pytest.param("mysql_server", ("both", "mysql"), id="mysql-8.0", marks=pytest.mark.wide),
+    pytest.param("mysql_97_server", MYSQL, id="mysql-9.7", marks=pytest.mark.wide),
+]
+Rows = dict[str, list[Any]]
+
+
+def _rows(cursor: Cursor, action: str) -> Rows | None:
+    """The rows by columns behind an action on a fresh table; None where the server refuses it."""
+    for statement in ("DROP TABLE IF EXISTS t", *TABLE):
+        cursor.execute(statement)
+    if "PARTITION BY" in action:  # servers have no foreign keys there
+        cursor.execute("ALTER TABLE t DROP FOREIGN KEY fk")
+    try:
+        cursor.execute(f"ALTER TABLE t {action}")
+    except pymysql.err.MySQLError as why:
+        if why.args[0] in (2006, 2013):  # the server is gone
+            raise
+        return None
+    cursor.execute("SHOW COLUMNS FROM t")
+    names = [name for name, *_ in cursor.fetchall()]
+    cursor.execute(f"SELECT {', '.join(names)} FROM t ORDER BY id")
+    return dict(zip(names, map(list, zip(*cursor.fetchall(), strict=True)), strict=True))
+
+
+@pytest.mark.mariadb("it asks servers of all kinds")
+@pytest.mark.parametrize(("fixture", "kinds"), SERVERS)
+def test_the_servers_agree(fixture: str, kinds: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+    server: PrivateServer = request.getfixturevalue(fixture)
+    refused = []
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        for statement in ("CREATE DATABASE ddl", "USE ddl", *PARENT):
+            cursor.execute(statement)
+        if "mariadb" in kinds:
+            cursor.execute("CREATE SEQUENCE numbers")
+
+        def asked(action: str) -> Rows | None:
+            after = _rows(cursor, action)
+            if after is None:
+                refused.append(action)
+            return after
+
+        before = asked("COMMENT 'x'") or {}
+        for cases, said in SAID:
+            for action in _on(cases, *kinds):
+                after = asked(action)
+                if after is not None:
+                    left = [one for name, one in before.items() if (said, name) != (clauses.DROPPED, "c")]
+                    kept = [one for name, one in after.items() if (said, name) != (clauses.PASSES, "v")]
+                    assert kept == left, action
+        for declared, value in (
+            *((one, None) for one in _on(clauses.NULLS, *kinds)),
+            *(item for one in kinds for item in clauses.VALUES.get(one, {}).items()),
+        ):
+            after = asked(f"ADD n {declared}")
+            if after is not None:
+                assert after.pop("n") == [value] * 2, declared
+                assert after == before, declared
+        cursor.execute("DROP DATABASE ddl")
+    assert not refused
