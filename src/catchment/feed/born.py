@@ -19,6 +19,7 @@ from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
 from catchment.readers.run_task import run_task
+from catchment.schema.birth import leaves_empty
 from catchment.schema.ddl import Columns, Harmless, altering
 from catchment.schema.events import SchemaEvent, SchemaEvents
 from catchment.schema.existence import Existence, existence
@@ -185,8 +186,6 @@ def _defined(endpoint: Endpoint, table: TableId, birth: Birth) -> LogOffset | No
 
 def _leaves_empty(event: SchemaEvent, table: TableId) -> bool:
     """Whether a statement that is not followed is an ALTER of the table that brings no row where there is none."""
-    from catchment.schema.birth import leaves_empty  # it loads sqlglot, as alter.py does
-
     text = event.text
     return len(text.readings) == 1 and leaves_empty(altering(text.readings[0], text.schema, table))
 

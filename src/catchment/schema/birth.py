@@ -3,33 +3,14 @@
 A list of known forms. A statement with SELECT, as a session logs it that logs statements, brings rows in no event.
 """
 
-import logging
 from collections.abc import Sequence
 
-import sqlglot
-from sqlglot import exp
+from catchment.schema.cursor import Cursor
+from catchment.schema.options import read_options_of_new
+from catchment.schema.partitions import keeps_rows
+from catchment.schema.statement import AmbiguousText, Word, parted
 
-from catchment.schema.statement import Word, parted
-
-_DEFINES = (
-    exp.ColumnDef,
-    exp.PrimaryKey,
-    exp.ForeignKey,
-    exp.IndexColumnConstraint,
-    exp.UniqueColumnConstraint,
-    exp.CheckColumnConstraint,
-    exp.Constraint,
-)
-_OPTIONS = (
-    exp.EngineProperty,
-    exp.CharacterSetProperty,
-    exp.CollateProperty,
-    exp.SchemaCommentProperty,
-    exp.RowFormatProperty,
-    exp.AutoIncrementProperty,
-)
-# MySQL logs CREATE TABLE ... SELECT as a CREATE with these words and, in the same group, its rows (since 8.0.21).
-_WITH_ROWS_BEHIND = ["START", "TRANSACTION"]
+_QUERIES = frozenset({"SELECT", "TABLE", "VALUES", "WITH", "("})
 
 # What an ALTER TABLE may do to a table without a row and bring none. EXCHANGE PARTITION brings rows of elsewhere.
 _BRINGS_NONE = frozenset(
@@ -51,36 +32,47 @@ _BRINGS_NONE = frozenset(
 _NOT_OF_COLUMNS = frozenset({"PARTITION", "SYSTEM", "PERIOD", "TABLE"})
 _RENAMES_A_PART = frozenset({"COLUMN", "INDEX", "KEY"})
 
-# sqlglot warns of every statement that it does not know; here that is an answer.
-logging.getLogger("sqlglot").setLevel(logging.ERROR)
-
 
 def makes_empty(words: Sequence[Word]) -> bool:
     """Whether a CREATE TABLE makes a table that has no row behind the statement itself.
 
     With IF NOT EXISTS it may have been there, which MySQL logs, too.
     """
-    if [word.keyword for word in words[-2:]] == _WITH_ROWS_BEHIND:
-        words = words[:-2]
+    cursor = Cursor(words)
     try:
-        (tree,) = sqlglot.parse(" ".join(word.sql for word in words), dialect="mysql")
-    except (sqlglot.errors.SqlglotError, ValueError):
+        cursor.must("CREATE")
+        cursor.took("OR", "REPLACE")
+        cursor.must("TABLE")
+        if cursor.sees("IF"):
+            return False
+        cursor.names_table()
+        return _is_like(cursor) or _is_defined(cursor)
+    except AmbiguousText:
         return False
-    if not isinstance(tree, exp.Create):
+
+
+def _is_like(cursor: Cursor) -> bool:
+    """Whether LIKE and another table come next, in parentheses or not, and nothing more. They are read then."""
+    if cursor.sees("(", "LIKE"):
+        like = Cursor(cursor.parenthesis())
+        return _is_like(like) and cursor.ended
+    if not cursor.took("LIKE"):
         return False
-    known = all(
-        name in ("this", "kind", "properties", "replace") or not told for name, told in tree.args.items()
-    )
-    properties = tree.args.get("properties")
-    options = properties.expressions if properties is not None else []
-    match tree.this:
-        case exp.Schema(expressions=[exp.LikeProperty()]):
-            return known and not options
-        case exp.Schema(expressions=parts):
-            return known and _are(parts, _DEFINES) and _are(options, _OPTIONS)
-        case exp.Table():
-            return known and len(options) == 1 and isinstance(options[0], exp.LikeProperty)
-    return False
+    cursor.names_table()
+    return cursor.ended
+
+
+def _is_defined(cursor: Cursor) -> bool:
+    """Whether definitions in parentheses, options and partitions are all that comes next. What is defined does not
+    matter here. Raises AmbiguousText for options that are not known."""
+    definitions = cursor.parenthesis()
+    if not definitions or definitions[0].keyword in _QUERIES:
+        return False
+    read_options_of_new(cursor)
+    # MySQL logs CREATE TABLE ... SELECT as a CREATE with these words, and its rows in the same group (since 8.0.21).
+    if cursor.took("START", "TRANSACTION"):
+        read_options_of_new(cursor)
+    return cursor.ended or (cursor.sees("PARTITION", "BY") and keeps_rows(cursor.rest))
 
 
 def leaves_empty(actions: Sequence[Word]) -> bool:
@@ -99,7 +91,3 @@ def _brings_none(keywords: Sequence[str]) -> bool:
         case [what]:
             return what == "FORCE"
     return False
-
-
-def _are(parts: Sequence[exp.Expression], kinds: tuple[type[exp.Expression], ...]) -> bool:
-    return bool(parts or kinds is _OPTIONS) and all(isinstance(part, kinds) for part in parts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from catchment.model.birth import Birth
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
+from catchment.schema.birth import makes_empty
 from catchment.schema.events import SchemaEvent
 from catchment.schema.statement import Word, parted
 from catchment.schema.text import Text
@@ -103,8 +104,6 @@ def _made_empty(text: Text) -> bool:
     words = text.readings[0]
     if len(text.readings) != 1 or words[0].keyword != "CREATE":
         return False
-    from catchment.schema.birth import makes_empty  # it loads sqlglot, as alter.py does
-
     return makes_empty(words)
 
 

@@ -9,6 +9,8 @@ import pytest
 from catchment.model.errors import CorruptLog, Unsupported
 from catchment.model.image import GROUP, SEQ, SIDE
 from catchment.model.position import GroupKind, LogOffset, Xid
+from catchment.schema.birth import makes_empty
+from catchment.schema.text import read_text
 from catchment.wire.log import facts
 from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.answers import Session, run
@@ -179,15 +181,42 @@ def test_statements(write: Write) -> None:
     assert [row["id"] for row in log.rows] == [1, 3]
 
 
-def test_create_table_as_select(mysql: PrivateMySQL, write: Write) -> None:
-    """One transaction with the statement and the rows since 8.0.21."""
+@pytest.mark.parametrize("mode", ["", "ANSI", "NO_BACKSLASH_ESCAPES"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        "(PRIMARY KEY (id)) ENGINE=InnoDB COMMENT='x'",
+        "(PRIMARY KEY (id)) DEFAULT CHARSET=latin1",
+        "(PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 2",
+    ],
+)
+def test_create_table_as_select(mysql: PrivateMySQL, write: Write, options: str, mode: str) -> None:
+    """One transaction with the statement and the rows since 8.0.21; options and partitions stand behind the words by
+    which the statement is known."""
     needs(mysql, 8, 0, 21)
-    log = write("INSERT INTO {t} (id) VALUES (1)", "CREATE TABLE {s}.w AS SELECT id FROM {t}")
+    log = write(
+        "INSERT INTO {t} (id) VALUES (1)",
+        f"SET sql_mode = '{mode}'",
+        f"CREATE TABLE {{s}}.w {options} AS SELECT id FROM {{t}}",
+        "SET sql_mode = DEFAULT",
+    )
     (created,) = (f for f in log.facts if isinstance(f, facts.Ddl))
     assert created.group == 1
     assert created.sql.startswith("CREATE TABLE")
     assert log.group_kinds == [GroupKind.TRANSACTION, GroupKind.DDL]
     assert [(row["id"], row[GROUP]) for row in log.rows] == [(1, 0), (1, 1)]
+    made = read_text(created.sql, created.schema, mysql=True, sql_mode=created.sql_mode).readings[0]
+    assert makes_empty(made)
+
+
+def test_a_text_of_a_transaction_that_quotes_such_a_statement(write: Write) -> None:
+    log = write(
+        "SET binlog_format = STATEMENT",
+        "INSERT INTO {t} (id) VALUES (1) /* CREATE TABLE x (a INT) START TRANSACTION */",
+        "SET binlog_format = DEFAULT",
+    )
+    assert [type(f) for f in log.facts if isinstance(f, facts.Ddl | facts.Statement)] == [facts.Statement]
 
 
 def test_text_of_statements(write: Write) -> None:

@@ -42,6 +42,14 @@ WAYS = {
     "replaced": ["CREATE TABLE {t} (id INT, n INT)", "CREATE OR REPLACE TABLE {t} (id INT PRIMARY KEY, n INT)"],
     "truncated": [NEW, ROWS, "TRUNCATE TABLE {t}"],
     "selected": [SELECTED, "DELETE FROM {t}"],
+    "selected_with_options": [
+        "CREATE TABLE {t} (PRIMARY KEY (id)) ENGINE=InnoDB COMMENT='x' DEFAULT CHARSET=latin1 SELECT * FROM v",
+        "DELETE FROM {t}",
+    ],
+    "selected_into_parts": [
+        "CREATE TABLE {t} (PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 2 SELECT * FROM v",
+        "DELETE FROM {t}",
+    ],
 }  # fmt: skip
 # What of it no log tells.
 UNTOLD = {

@@ -50,6 +50,9 @@ _NAMED: Final = (
 )
 _PLAIN: Final = {"BEGIN": Verb.BEGIN, "COMMIT": Verb.COMMIT, "ROLLBACK": Verb.ROLLBACK}
 _XA: Final = re.compile(r"\s*XA\s+(?:START|BEGIN|END)\s", re.I)
+# Options of the table and partitions may stand behind these words (seen on MySQL 9.7), so the event's flags alone do
+# not tell such a statement from one of a transaction.
+_CREATES: Final = re.compile(r"\s*CREATE\s+TABLE\s", re.I)
 _WITH_ROWS: Final = ") START TRANSACTION"
 _XA_COMMIT: Final = re.compile(r"\s*XA\s+COMMIT\s", re.I)
 # MySQL writes the name in hexadecimal digits.
@@ -115,7 +118,7 @@ def read(body: bytes, packed: bool) -> Query:
         sql = unpack(sql)
     schema = body[status_end:schema_end].decode(errors="replace")
     text = _decoded(sql, status.charset)
-    is_ddl = status.is_ddl or text.endswith(_WITH_ROWS)
+    is_ddl = status.is_ddl or (_WITH_ROWS in text and _CREATES.match(text) is not None)
     return Query(schema, text, status.sql_mode, is_ddl, failed=body[9:11] != b"\0\0")
 
 
