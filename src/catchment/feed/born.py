@@ -187,7 +187,7 @@ def _defined(endpoint: Endpoint, table: TableId, birth: Birth) -> LogOffset | No
 def _leaves_empty(event: SchemaEvent, table: TableId) -> bool:
     """Whether a statement that is not followed is an ALTER of the table that brings no row where there is none."""
     text = event.text
-    return len(text.readings) == 1 and leaves_empty(altering(text.readings[0], text.schema, table))
+    return leaves_empty(altering(text.words, text.schema, table))
 
 
 def _concerns(event: SchemaEvent, table: TableId) -> bool:

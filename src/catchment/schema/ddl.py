@@ -7,8 +7,8 @@ catalog.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from catchment.model.table import TableId
 from catchment.schema.alter import plain, read_alter
@@ -34,8 +34,8 @@ class Columns:
     added. Those have the value of `filled` in every row, else NULL. `emptied`: a TRUNCATE took all its rows, and no
     column came or went.
 
-    `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name;
-    none when they may be read in two ways.
+    `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name,
+    without what it says of partitions.
     """
 
     table: TableId
@@ -105,7 +105,7 @@ def effect(
 
 
 def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None) -> Effect:
-    """As `effect`, of a statement that is read, in one or more ways.
+    """As `effect`, of a statement that is read.
 
     Names are matched without regard to case and marks, as the server may do; one that differs in case evolves
     nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a column may have been there or missing
@@ -117,37 +117,18 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
         why = f"a statement that names it cannot be read: {text.unreadable}"
         return _stop(named[0], why) if named else HARMLESS
     columns = dict.fromkeys(chosen, ()) if here is None else here
-    found = together(
-        [
-            _Reading(words, text.schema, chosen, columns, text).effect()
-            if kind_of(words) is Act.DEFINES
-            else HARMLESS
-            for words in text.readings
-        ]
-    )
+    if kind_of(text.words) is not Act.DEFINES:
+        return HARMLESS
+    found = _Reading(text.words, text.schema, chosen, columns, text).effect()
     if isinstance(found, Columns) and text.doubtful and (found.emptied or found.modified or found.renamed):
         return _stop(found.table, TRUNCATED if found.emptied else REDEFINED)
     return found
 
 
-def together(effects: Sequence[Effect]) -> Effect:
-    """What all ways to read a statement come to."""
-    if any(e != effects[0] for e in effects):
-        stops = [e for e in effects if isinstance(e, Stop)]
-        touched = [e.table for e in effects if isinstance(e, Columns)]
-        return stops[0] if stops else _stop(touched[0], "an executable comment may or may not have been run")
-    first = effects[0]
-    if isinstance(first, Columns) and any(
-        isinstance(e, Columns) and e.actions != first.actions for e in effects
-    ):
-        return replace(first, actions=(), declared=())
-    return first
-
-
 def altered_table(
     words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]
 ) -> TableId | None:
-    """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes, in one reading of it."""
+    """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes."""
     if kind_of(words) is not Act.DEFINES:
         return None
     reading = _Reading(words, default_schema, chosen, {})
@@ -162,7 +143,7 @@ def altered_table(
 
 def altering(words: tuple[Word, ...], default_schema: str, table: TableId) -> tuple[Word, ...]:
     """The actions of an ALTER TABLE of `table`; none of another statement."""
-    if (words[0].keyword, object_of(words)[0]) != ("ALTER", "TABLE"):
+    if not words or (words[0].keyword, object_of(words)[0]) != ("ALTER", "TABLE"):
         return ()
     if altered_table(words, default_schema, [table]) is None:
         return ()
@@ -171,7 +152,7 @@ def altering(words: tuple[Word, ...], default_schema: str, table: TableId) -> tu
 
 
 class _Reading:
-    """One reading of a statement, and the tables it may touch."""
+    """A statement, and the tables it may touch."""
 
     def __init__(
         self,
@@ -192,7 +173,7 @@ class _Reading:
             self._by_name.setdefault(without_marks(table.name), []).append(table)
 
     def effect(self) -> Effect:
-        """The effect of this reading."""
+        """The effect of the statement."""
         head = self.keywords[0]
         kind, place = object_of(self.words)
         if kind in DATABASES:

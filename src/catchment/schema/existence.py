@@ -67,7 +67,7 @@ def existence(events: Iterable[SchemaEvent], start: Position) -> Existence:
                 there[name] = is_there
                 made.pop(name, None)
                 renamed.pop(name, None)
-                if is_there and _made_empty(event.text):
+                if is_there and makes_empty(event.text.words):
                     made[name] = event.at
                 continue
             schemas.add(name)
@@ -87,34 +87,26 @@ def new_in(events: Sequence[SchemaEvent], start: Position) -> set[TableId]:
         if did.schemas_gone:
             break
         # OR REPLACE may have taken one that was there.
-        if did.born and event.text.readings[0][1].keyword == "TABLE":
+        if did.born and event.text.words[1].keyword == "TABLE":
             new |= did.born.keys() - named
         named |= did.there.keys()
     return new & existence(events, start).born.keys()
 
 
 def _renames(text: Text) -> Iterator[tuple[TableId, TableId]]:
-    """What a RENAME TABLE, which reads in one way, renamed to what."""
-    if len(text.readings) == 1 and text.readings[0][:1] and text.readings[0][0].keyword == "RENAME":
+    """What a RENAME TABLE renamed to what."""
+    if text.words[:1] and text.words[0].keyword == "RENAME":
         names = [name for name, _ in _changes(text) if isinstance(name, TableId)]
         yield from zip(names[::2], names[1::2], strict=False)
 
 
-def _made_empty(text: Text) -> bool:
-    words = text.readings[0]
-    if len(text.readings) != 1 or words[0].keyword != "CREATE":
-        return False
-    return makes_empty(words)
-
-
 def _changes(text: Text) -> Iterator[tuple[TableId | str, bool]]:
     """Tables made (True) and gone (False), and schemas gone, in the order in which the statement names them."""
-    for words in text.readings[:1]:
-        yield from _Statement(words, text.schema).changes()
+    yield from _Statement(text.words, text.schema).changes()
 
 
 class _Statement:
-    """One reading of a statement, and the place up to which it was read."""
+    """A statement, and the place up to which it was read."""
 
     def __init__(self, words: Sequence[Word], schema: str) -> None:
         self._words = words

@@ -81,8 +81,6 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
     Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
     statement found it.
     """
-    if not did.actions:
-        raise AmbiguousText("the statement reads in more ways than one")
     if sql_mode & NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
         raise AmbiguousText("it holds a backslash, which stands for itself in this sql_mode")
     actions = list(parted(did.actions))

@@ -87,11 +87,8 @@ def dropped_keys(event: SchemaEvent, table: TableId) -> frozenset[str]:
     """The foreign keys, in lower case, that a statement may drop from a table."""
     if table.name.casefold() not in event.text.sql.replace("``", "`").casefold():
         return frozenset()
-    found: set[str] = set()
-    for words in event.text.readings:
-        if altered_table(words, event.text.schema, [table]):
-            found |= set(_dropped(words))
-    return frozenset(found)
+    words = event.text.words
+    return frozenset(_dropped(words) if altered_table(words, event.text.schema, [table]) else ())
 
 
 def _dropped(words: Sequence[Word]) -> Iterator[str]:

@@ -26,8 +26,8 @@ def touch(event: SchemaEvent, table: TableId) -> Touch:
     # A feed may have hundreds of tables and an epoch hundreds of statements: few are worth a look.
     if table.name.casefold() not in text.sql.replace("``", "`").casefold():
         return Touch()
-    words = {
-        w.keyword for words in text.readings if altered_table(words, text.schema, [table]) for w in words
-    }
+    if altered_table(text.words, text.schema, [table]) is None:
+        return Touch()
+    words = {word.keyword for word in text.words}
     drops = not words.isdisjoint(("DROP", "REPLACE"))
     return Touch(drops, drops and not words.isdisjoint(_AN_INDEX), not words.isdisjoint(_UNIQUE))

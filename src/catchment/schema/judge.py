@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from catchment.model.table import TableId
-from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, effect_of, together
+from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, effect_of
 from catchment.schema.names import without_marks
 from catchment.schema.reach import Objects, Reach, reached
 from catchment.schema.text import Text, read_text
@@ -71,7 +71,7 @@ def judged(
     if text.changes_rows:
         mine = [table for table in chosen if here is None or table in here]
         found.append(_reaching(text, mine, objects))
-    return together(found or [HARMLESS])
+    return next((one for one in found if isinstance(one, Stop)), found[0] if found else HARMLESS)
 
 
 def _reaching(text: Text, mine: Collection[TableId], objects: Objects | None) -> Effect:

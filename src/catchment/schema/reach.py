@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from catchment.model.stored import AllStored, Stored
 from catchment.schema.names import Name, named, without_marks
-from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, AmbiguousText, Word, readings
+from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, AmbiguousText, Word, words_of
 
 _DYNAMIC = frozenset({"PREPARE", "EXECUTE"})
 # A view's text does not say in which mode it is read. A mode in which it cannot be read is not the one.
@@ -49,7 +49,7 @@ def _body(stored: Stored, *, mysql: bool) -> Body:
     read: list[tuple[Word, ...]] = []
     for mode in _MODES if stored.sql_mode is None else (stored.sql_mode,):
         try:
-            read += readings(stored.text, mysql=mysql, sql_mode=mode)
+            read.append(words_of(stored.text, mysql=mysql, sql_mode=mode))
         except AmbiguousText as why:
             unreadable = str(why)
     if not read:

@@ -44,27 +44,15 @@ def redefined(text: Text) -> Redefined | None:
     """What a statement defines of what is stored; None when nothing."""
     if text.unreadable or Act.NOT_KNOWN in text.kinds:
         return Redefined(unknown=True)
-    found = [one for words in text.readings if (one := _of(words, text.schema)) is not None]
-    if not found:
-        return None
-    return Redefined(
-        frozenset[str]().union(*(one.names for one in found)),
-        frozenset[str]().union(*(one.schemas for one in found)),
-        only_adds=all(one.only_adds for one in found),
-    )
-
-
-def _of(words: Sequence[Word], default_schema: str) -> Redefined | None:
-    head = words[0].keyword if words else ""
+    words, head = text.words, text.words[0].keyword if text.words else ""
     kind, place = object_of(words) if head in ("CREATE", "ALTER", "DROP", "RENAME") else ("", 1)
     before, behind = {word.keyword for word in words[:place]}, words[place:]
-    adds = head == "CREATE" and "REPLACE" not in before
     found = None
     if kind in DATABASES:
         found = Redefined(schemas=_names(behind))
     elif kind == "TRIGGER":  # it does not say of which table
         named = [word for word in behind if word.keyword not in _NO_NAMES]
-        own = named[0].text if named[1:2] == [Word(".")] else default_schema
+        own = named[0].text if named[1:2] == [Word(".")] else text.schema
         found = Redefined(schemas=frozenset({without_marks(own)}))
     elif kind in _STORED:
         found = Redefined(_names(behind if head == "DROP" else _first(behind)))
@@ -72,7 +60,7 @@ def _of(words: Sequence[Word], default_schema: str) -> Redefined | None:
         whole = head in ("DROP", "RENAME") or "REPLACE" in before
         if whole or not _OF_TABLES.isdisjoint(word.keyword for word in words):
             found = Redefined(_names(behind))
-    return found and replace(found, only_adds=adds)
+    return found and replace(found, only_adds=head == "CREATE" and "REPLACE" not in before)
 
 
 def _first(words: Sequence[Word]) -> Sequence[Word]:

@@ -1,4 +1,7 @@
-"""The words of an SQL text as MariaDB 10.11 or MySQL 8 reads them: comments gone, executable comments opened.
+"""The words of an SQL text of a log as its server read them: comments gone, executable comments opened.
+
+An executable comment of a log was run: where a server skips one, it writes a space for the `!` into its own text, so
+that no replica runs it (seen on MySQL 8.0.15 and 9.7, MariaDB 10.11 and 11.8). For MySQL `/*M!` begins a plain comment.
 
 Lexical only. Backslashes and double quotes count as the event's sql_mode says. Where that is not known, what stands
 in double quotes may be a name. A text that would then read differently under NO_BACKSLASH_ESCAPES is refused.
@@ -14,8 +17,8 @@ _SPACE = r"[ \t\n\v\f\r]"
 _LEXEME = r"""
     (?P<string>{strings})
   | (?P<name>`(?:[^`]++|``)*+`)
-  | (?P<comment>--(?=[\ \x00-\x1f]|\Z)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/)
-  | (?P<open>/\*(?P<flavour>M?)!(?P<version>[0-9]{{5,6}})?)
+  | (?P<comment>--(?=[\ \x00-\x1f]|\Z)[^\n]*|\#[^\n]*|/\*(?!{run}).*?\*/)
+  | (?P<open>/\*{run}(?:[0-9]{{5,6}})?)
   | (?P<close>\*/)
   | (?P<word>[0-9A-Za-z_$\u00a1-\ufffc\ufffe\uffff]+)
   | (?P<space>{space}+)
@@ -24,16 +27,24 @@ _LEXEME = r"""
 """
 _STRINGS = r"""'(?:[^'\\]++|''|\\.)*+'|"(?:[^"\\]++|""|\\.)*+\""""
 _STRINGS_PLAIN = r"""'(?:[^']++|'')*+'|"(?:[^"]++|"")*+\""""
-_ESCAPED = re.compile(_LEXEME.format(strings=_STRINGS, space=_SPACE), re.VERBOSE | re.DOTALL)
-_PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN, space=_SPACE), re.VERBOSE | re.DOTALL)
+
+
+def _lexemes(strings: str, run: str) -> re.Pattern[str]:
+    return re.compile(_LEXEME.format(strings=strings, space=_SPACE, run=run), re.VERBOSE | re.DOTALL)
+
+
+# By whether the server is a MySQL, and whether backslashes are plain characters.
+_LEXEMES = {
+    (mysql, plain): _lexemes(_STRINGS_PLAIN if plain else _STRINGS, "!" if mysql else "M?!")
+    for mysql in (False, True)
+    for plain in (False, True)
+}
 NO_BACKSLASH_ESCAPES = 1 << 20
 ANSI_QUOTES = 1 << 2
 STRICT = 3 << 21  # STRICT_TRANS_TABLES or STRICT_ALL_TABLES
 # REAL_AS_FLOAT, POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB: names of types mean other types. With EMPTY_STRING_IS_NULL ''
 # means NULL (MariaDB manual: SQL_MODE).
 RENAMING = 1 | 0x1F << 8 | 1 << 32
-_SOURCE_VERSION = 101100
-_MYSQL_VERSION = 80000
 _NOT_DECODED = "\ufffd"
 _SHOWN_MAX = 80
 
@@ -73,83 +84,34 @@ class Word(NamedTuple):
         return "''" if self.quote else self.text
 
 
-def readings(sql: str, *, mysql: bool = False, sql_mode: int | None = None) -> tuple[tuple[Word, ...], ...]:
-    """The one or two ways in which the server may have read `sql`, without the prefix SET STATEMENT ... FOR.
+def words_of(sql: str, *, mysql: bool = False, sql_mode: int | None = None) -> tuple[Word, ...]:
+    """The words of `sql`, without the prefix SET STATEMENT ... FOR.
 
-    Executable comments are opened. One that asks for a version that this server may not have is also left
-    out, as a second reading. `sql_mode`: as the event has it, None when it is not known. Raises AmbiguousText.
+    `sql_mode`: as the event has it, None when it is not known. Raises AmbiguousText.
     """
     if "sql_mode" in sql.lower():
         sql_mode = None  # SET STATEMENT sql_mode: read in the session's, logged with its own
-    try:
-        run = _words(sql, all_run=True, mysql=mysql, sql_mode=sql_mode)
-    except AmbiguousText as why:
-        raise AmbiguousText(str(why), _as_far(sql, why, mysql=mysql, sql_mode=sql_mode)) from None
-    left_out = _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
-    both = (run,) if run == left_out else (run, left_out)
-    return tuple(_without_settings(words) for words in both)
-
-
-def _as_far(sql: str, why: AmbiguousText, *, mysql: bool, sql_mode: int | None) -> Sequence[Word]:
-    """The words before the place that cannot be read, if they are the same without executable comments."""
-    try:
-        _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
-    except AmbiguousText as other:
-        return why.words if other.words == why.words else ()
-    return ()
-
-
-def _words(sql: str, *, all_run: bool, mysql: bool, sql_mode: int | None) -> tuple[Word, ...]:
-    lexeme = _PLAIN if sql_mode is not None and sql_mode & NO_BACKSLASH_ESCAPES else _ESCAPED
+    plain = sql_mode is not None and bool(sql_mode & NO_BACKSLASH_ESCAPES)
     quoted_names = sql_mode is None or bool(sql_mode & ANSI_QUOTES)
     words: list[Word] = []
-    open_comments: list[bool] = []  # of each, whether the server runs what is in it
-    skipped_until = 0
-    for match in lexeme.finditer(sql):
+    opened = 0
+    for match in _LEXEMES[mysql, plain].finditer(sql):
         kind, text = match.lastgroup, match[0]
-        if match["open"] is not None:
-            surely, runs = _runs(match["flavour"], int(match["version"] or 0), all_run=all_run, mysql=mysql)
-            open_comments.append(runs)
-            if not surely:
-                skipped_until = _end_of_skipped(sql, match.end(), words)
+        if kind == "open":
+            opened += 1
         elif kind == "close":
-            if not open_comments:
+            opened -= 1
+            if opened < 0:
                 raise AmbiguousText("a comment ends that did not begin", words)
-            open_comments.pop()
-        elif kind not in ("space", "comment") and all(open_comments):
+        elif kind not in ("space", "comment"):
             if kind == "string" and sql_mode is None and re.search(r"\\['\"]", text):
                 raise AmbiguousText("a backslash stands before a quote", words)
             words.append(_word(kind, text, words, quoted_names=quoted_names))
-        if match.start() < skipped_until < match.end() and kind != "close":
-            raise AmbiguousText("an executable comment ends elsewhere where it is not run", words)
-    if open_comments:
+    if opened:
         raise AmbiguousText("an executable comment does not end", words)
     while words and words[-1] == Word(";"):
         words.pop()
-    return tuple(words)
-
-
-def _runs(flavour: str, version: int, *, all_run: bool, mysql: bool) -> tuple[bool, bool]:
-    """Whether the server is known to run an executable comment, and whether it does so in this reading.
-
-    MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax). For MySQL the
-    comments that are MariaDB's own are plain ones.
-    """
-    if mysql:
-        surely = flavour == "" and version <= _MYSQL_VERSION
-        return surely, flavour == "" and (all_run or surely)
-    surely = version <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= version <= 99999)
-    return surely, all_run or surely
-
-
-def _end_of_skipped(sql: str, start: int, words: Sequence[Word]) -> int:
-    """Behind the first `*/`, where a server that skips a comment goes on; it looks for nothing but comments in it."""
-    end = sql.find("*/", start)
-    if end < 0 or "/*" in sql[start:end]:
-        raise AmbiguousText(
-            "an executable comment that may not be run holds another one, or does not end", words
-        )
-    return end + 2
+    return _without_settings(tuple(words))
 
 
 def beginning(sql: str) -> str:

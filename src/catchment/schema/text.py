@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from catchment.schema.conditions import UNKNOWN, Conditions
 from catchment.schema.names import Name, named
-from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, readings
+from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, words_of
 from catchment.schema.verbs import Act, kind_of, query_of
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
-    names. `unreadable`: why it has no readings. `doubtful`: it may have acted on a temporary table, or failed."""
+    """A statement, read: its words, and every name in those that may change rows. `schema`: that of bare names.
+    `unreadable`: why it has no words. `doubtful`: it may have acted on a temporary table, or failed."""
 
     sql: str
     schema: str
-    readings: tuple[tuple[Word, ...], ...]
+    words: tuple[Word, ...]
     kinds: frozenset[Act]
     names: frozenset[Name]
     unreadable: str = ""
@@ -33,20 +33,17 @@ def read_text(
 ) -> Text:
     """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
     try:
-        read = readings(sql, mysql=mysql, sql_mode=sql_mode)
+        words = words_of(sql, mysql=mysql, sql_mode=sql_mode)
     except AmbiguousText as why:
         leaves = why.words[1:] and kind_of(why.words) is Act.LEAVES_ROWS
         kind = Act.LEAVES_ROWS if leaves else Act.NOT_KNOWN
         return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why))
-    kinds, names = set[Act](), set[Name]()
-    for words in read:
-        kind = kind_of(words)
-        # The table that a CREATE TABLE makes has no trigger yet.
-        changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
-        kinds |= {kind, Act.CHANGES_ROWS} if changing else {kind}
-        names |= named(changing, default_schema)
+    kind = kind_of(words)
+    # The table that a CREATE TABLE makes has no trigger yet.
+    changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
+    kinds = frozenset({kind, Act.CHANGES_ROWS} if changing else {kind})
     # SET STATEMENT sql_mode: the event has another one than the statement ran in.
     mode = sql_mode if "sql_mode" not in sql.lower() else None
     strict, usual = mode is not None and mode & STRICT != 0, mode is not None and mode & RENAMING == 0
     conditions = Conditions(time, strict, usual, mysql)
-    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), "", conditions)
+    return Text(sql, default_schema, words, kinds, named(changing, default_schema), "", conditions)

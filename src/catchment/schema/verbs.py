@@ -103,7 +103,7 @@ def _behind_account(words: Sequence[Word], place: int) -> int:
 
 
 def kind_of(words: Sequence[Word]) -> Act:
-    """The kind of a statement in one reading of it."""
+    """The kind of a statement."""
     beginning = tuple(word.keyword for word in words[:_LONGEST])
     head = beginning[0] if words else ""
     acts_on = object_of(words)[0] if head in _ACTING else ""

@@ -323,7 +323,6 @@ def test_a_table_that_is_not_as_the_statement_found_it(sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "ALTER TABLE t ADD n INT /*!99999 UNSIGNED */",
         "ALTER TABLE t ADD n TEXT(300)",
         "ALTER TABLE t ADD n VARCHAR(9) CHARACTER SET DEFAULT",
         "ALTER TABLE t ADD n ENUM('a\\\\b')",

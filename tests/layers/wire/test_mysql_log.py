@@ -206,7 +206,7 @@ def test_create_table_as_select(mysql: PrivateMySQL, write: Write, options: str,
     assert created.sql.startswith("CREATE TABLE")
     assert log.group_kinds == [GroupKind.TRANSACTION, GroupKind.DDL]
     assert [(row["id"], row[GROUP]) for row in log.rows] == [(1, 0), (1, 1)]
-    made = read_text(created.sql, created.schema, mysql=True, sql_mode=created.sql_mode).readings[0]
+    made = read_text(created.sql, created.schema, mysql=True, sql_mode=created.sql_mode).words
     assert makes_empty(made)
 
 
