@@ -111,6 +111,13 @@ OF_TABLES = (
         found_by="promises/exact/test_leaves_rows.py::test_the_feed_goes_on",
     ),
     Mistake(
+        name="names of tables in statements count as they are written",
+        file="source/session.py",
+        right="    session.folds = int(cases) == _IN_LOWER_CASE\n",
+        wrong="    session.folds = cases is None\n",
+        found_by="promises/exact/test_lower_case.py::test_names_are_those_of_the_server",
+    ),
+    Mistake(
         name="a table that left may be copied again over the past that it keeps",
         file="state/carried.py",
         right="gone if dropped else {one.table for one in manifest.shapes if one.mode is Mode.MIRROR}",

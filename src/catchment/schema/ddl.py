@@ -7,7 +7,7 @@ catalog.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catchment.model.table import TableId
@@ -207,6 +207,15 @@ class _Reading:
             schema = self.words[place - 2].text
         return [table for table in mine if without_marks(table.schema) == without_marks(schema)]
 
+    def _is(self, table: TableId, target: Sequence[Word]) -> bool:
+        """Whether a name, with its schema or without, is that of the table letter by letter."""
+        names = [word.text for word in target[::2]]
+        assert self.text is not None
+        found = [
+            self.text.name(name) for name in ([self.default_schema, *names] if len(names) == 1 else names)
+        ]
+        return found == [table.schema, table.name]
+
     def _target(self, place: int) -> tuple[int, int]:
         """Where the table name after `IF [NOT] EXISTS` begins and ends."""
         while self.keywords[place : place + 1] and self.keywords[place] in ("IF", "NOT", "EXISTS"):
@@ -227,11 +236,12 @@ class _Reading:
     def _of_truncate(self, table: TableId) -> Effect:
         start = 2 if self.keywords[1:2] == ["TABLE"] else 1
         end = start + (3 if self.keywords[start + 1 : start + 2] == ["."] else 1)
-        name = self.words[start:end]
-        schema = name[0].text if len(name) > 1 else self.default_schema
-        exact = name and (schema, name[-1].text) == (table.schema, table.name)
         known = _AFTER_TRUNCATE.fullmatch(" ".join(self.keywords[end:])) is not None
-        return Columns(table, (), (), emptied=True) if exact and known else _stop(table, TRUNCATED)
+        return (
+            Columns(table, (), (), emptied=True)
+            if known and self._is(table, self.words[start:end])
+            else _stop(table, TRUNCATED)
+        )
 
     def _of_index(self, head: str, place: int, table: TableId) -> Effect:
         start, _ = self._target(place)
@@ -287,9 +297,9 @@ class _Reading:
             return _stop(table, REDEFINED)
         if not (change.added or change.dropped or change.modified or change.renamed):
             return HARMLESS
-        schema = target[0].text if len(target) > 1 else self.default_schema
-        if (schema, target[-1].text) != (table.schema, table.name):
-            return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
+        if not self._is(table, target):
+            written = ".".join(word.text for word in target[::2])
+            return _stop(table, f"{written}, whose name differs in case, was altered")
         return Columns(
             table,
             change.added,

@@ -105,7 +105,9 @@ def _behind(event: SchemaEvent) -> Here | None:
 
 def text_of(fact: Ddl | Statement) -> Text:
     """The statement of a fact, read."""
-    text = read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp)
+    text = read_text(
+        fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp, folds=fact.folds
+    )
     # One inside a transaction is no TRUNCATE of a table, which ends it.
     doubtful = not isinstance(fact, Ddl) or fact.doubtful
     return replace(text, doubtful=True) if doubtful else text

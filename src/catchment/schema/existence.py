@@ -102,15 +102,15 @@ def _renames(text: Text) -> Iterator[tuple[TableId, TableId]]:
 
 def _changes(text: Text) -> Iterator[tuple[TableId | str, bool]]:
     """Tables made (True) and gone (False), and schemas gone, in the order in which the statement names them."""
-    yield from _Statement(text.words, text.schema).changes()
+    yield from _Statement(text.words, text).changes()
 
 
 class _Statement:
     """A statement, and the place up to which it was read."""
 
-    def __init__(self, words: Sequence[Word], schema: str) -> None:
+    def __init__(self, words: Sequence[Word], text: Text) -> None:
         self._words = words
-        self._schema = schema
+        self._text = text
         self._at = 1
 
     def changes(self) -> Iterator[tuple[TableId | str, bool]]:
@@ -122,7 +122,7 @@ class _Statement:
         self._at += 1
         self._skip("IF", "NOT", "EXISTS")
         if kind in _DATABASE and (head == "DROP" or (head == "CREATE" and self._words[1].keyword == "OR")):
-            yield from ((word.text, False) for word in self._words[self._at : self._at + 1])
+            yield from ((self._text.name(word.text), False) for word in self._words[self._at : self._at + 1])
         if kind not in _TABLE or self._at >= len(self._words):
             return
         match head:
@@ -149,7 +149,7 @@ class _Statement:
     def _alter(self) -> Iterator[tuple[TableId, bool]]:
         altered = self._name()
         for action in parted(self._words[self._at :]):
-            one = _Statement(action, self._schema)
+            one = _Statement(action, self._text)
             one._at = next(
                 (at for at, w in enumerate(action) if w.keyword in ("RENAME", "CONVERT")), len(action)
             )
@@ -189,4 +189,5 @@ class _Statement:
         while self._took("."):
             names.append(self._words[self._at].text if self._at < len(self._words) else "")
             self._at += 1
-        return TableId(names[-2] if len(names) > 1 else self._schema, names[-1])
+        schema = names[-2] if len(names) > 1 else self._text.schema
+        return TableId(self._text.name(schema), self._text.name(names[-1]))

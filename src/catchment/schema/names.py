@@ -64,6 +64,12 @@ def without_marks(name: str) -> str:
     return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 
 
+def in_lower_case(name: str) -> str:
+    """The name of a table or a schema as a server with lower_case_table_names=1 has it. It brings each letter to one
+    letter (my_casedn_str), Python some to several."""
+    return "".join(letter.lower()[:1] for letter in name)
+
+
 def named(words: Sequence[Word], default_schema: str) -> frozenset[Name]:
     """Every name that may be one of a table, a view or a routine, with its schema, both `without_marks`.
 

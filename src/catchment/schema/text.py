@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from catchment.schema.conditions import UNKNOWN, Conditions
-from catchment.schema.names import Name, named
+from catchment.schema.names import Name, in_lower_case, named
 from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, words_of
 from catchment.schema.verbs import Act, kind_of, query_of
 
@@ -11,7 +11,8 @@ from catchment.schema.verbs import Act, kind_of, query_of
 @dataclass(frozen=True, slots=True)
 class Text:
     """A statement, read: its words, and every name in those that may change rows. `schema`: that of bare names.
-    `unreadable`: why it has no words. `doubtful`: it may have acted on a temporary table, or failed."""
+    `unreadable`: why it has no words. `doubtful`: it may have acted on a temporary table, or failed.
+    `folds`: the server has names of tables and schemas in lower case."""
 
     sql: str
     schema: str
@@ -21,6 +22,11 @@ class Text:
     unreadable: str = ""
     conditions: Conditions = UNKNOWN
     doubtful: bool = False
+    folds: bool = False
+
+    def name(self, written: str) -> str:
+        """The name of a table or a schema, of one that the statement writes so."""
+        return in_lower_case(written) if self.folds else written
 
     @property
     def changes_rows(self) -> bool:
@@ -29,7 +35,13 @@ class Text:
 
 
 def read_text(
-    sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None, time: int = 0
+    sql: str,
+    default_schema: str,
+    *,
+    mysql: bool = False,
+    sql_mode: int | None = None,
+    time: int = 0,
+    folds: bool = False,
 ) -> Text:
     """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
     try:
@@ -37,7 +49,7 @@ def read_text(
     except AmbiguousText as why:
         leaves = why.words[1:] and kind_of(why.words) is Act.LEAVES_ROWS
         kind = Act.LEAVES_ROWS if leaves else Act.NOT_KNOWN
-        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why))
+        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why), folds=folds)
     kind = kind_of(words)
     # The table that a CREATE TABLE makes has no trigger yet.
     changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
@@ -46,4 +58,6 @@ def read_text(
     mode = sql_mode if "sql_mode" not in sql.lower() else None
     strict, usual = mode is not None and mode & STRICT != 0, mode is not None and mode & RENAMING == 0
     conditions = Conditions(time, strict, usual, mysql)
-    return Text(sql, default_schema, words, kinds, named(changing, default_schema), "", conditions)
+    return Text(
+        sql, default_schema, words, kinds, named(changing, default_schema), "", conditions, folds=folds
+    )

@@ -54,6 +54,7 @@ class Dump:
         self.broken_off = False
         self._session = session
         self._decoder = decoder
+        decoder.folds = session.folds
         self._buffer = memoryview(bytearray(_READ_BYTES))
 
     def pull(self) -> int:

@@ -47,6 +47,8 @@ _LOGIN = {2059, 2061, 0}
 # Login plugins to which PyMySQL sends the password as it is.
 _IN_CLEAR = {"mysql_clear_password", "dialog"}
 _WAY_OUT = "ALTER USER to one of ed25519, mysql_native_password (MariaDB), caching_sha2_password (MySQL)"
+# Of lower_case_table_names. With 2 (macOS) a server has names as they were written, and compares them otherwise.
+_IN_LOWER_CASE = 1
 
 
 @contextmanager
@@ -145,6 +147,7 @@ class Session(Connection):
     endpoint: Endpoint
     server: Server
     isolation = "READ-COMMITTED"
+    folds = False  # whether the server has names of tables and schemas in lower case
 
     def run(self, sql: str, args: Sequence[Any] | None = None) -> None:
         """Run a statement whose answer says nothing."""
@@ -282,7 +285,13 @@ def _known(session: Session) -> Server:
     """Who answers. Raises SourceError when the session does not keep its settings (a proxy that multiplexes sessions
     does not)."""
     pinned = session.settings
-    names = [*(f"SESSION.{name}" for name in pinned), "server_id", "hostname", "port"]
+    names = [
+        *(f"SESSION.{name}" for name in pinned),
+        "lower_case_table_names",
+        "server_id",
+        "hostname",
+        "port",
+    ]
     if session.mysql_version is not None:
         names.append("server_uuid")
     row = session.row(f"SELECT {', '.join(f'@@{name}' for name in names)}")
@@ -294,7 +303,8 @@ def _known(session: Session) -> Server:
             f"shard {session.endpoint.shard}: the session does not keep its settings ({wrong}); "
             "connect to the server itself, not through a proxy that shares sessions"
         )
-    server_id, hostname, port, *uuid = row[len(pinned) :]
+    cases, server_id, hostname, port, *uuid = row[len(pinned) :]
+    session.folds = int(cases) == _IN_LOWER_CASE
     return Server(int(server_id), str(hostname), int(port), *map(str, uuid))
 
 

@@ -1,8 +1,12 @@
 """Which tables a statement of the log makes and takes away."""
 
+import pytest
+from msgspec.structs import replace
+
 from catchment.model.birth import Birth
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.table import TableId
+from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvents
 from catchment.schema.existence import Existence, existence, new_in
 from catchment.wire.log.facts import Ddl
@@ -81,6 +85,36 @@ def test_a_schema_that_goes_takes_its_tables_with_it() -> None:
     assert dropped.after(TableId("other", "old"), before=True)
     assert found("CREATE OR REPLACE DATABASE shop") == Existence(frozenset({"shop"}))
     assert found("CREATE DATABASE shop") == Existence()
+
+
+def test_names_are_those_that_the_server_has() -> None:
+    """With lower_case_table_names=1 they are in lower case, whatever a statement writes."""
+    written = (
+        "CREATE TABLE Shop.NewOne (Id INT)",
+        "DROP TABLE IF EXISTS Old",
+        "RENAME TABLE A TO `B`, C TO d",
+    )
+    folded = existence(SchemaEvents([]).of(replace(fact, folds=True) for fact in facts(*written)), START)
+    assert {str(table): there for table, there in folded.there.items()} == {
+        **{"shop.newone": True, "shop.old": False, "shop.a": False, "shop.b": True},
+        **{"shop.c": False, "shop.d": True},
+    }
+    assert {str(table) for table in folded.born} == {"shop.newone"}
+    as_written = existence(SchemaEvents([]).of(facts(*written)), START)
+    assert {str(table) for table in as_written.born} == {"Shop.NewOne"}
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE T ADD N INT", "ALTER TABLE SHOP.`T` ADD N INT", "TRUNCATE Shop.T"]
+)
+def test_a_table_in_another_case_is_the_same_where_the_server_folds_names(statement: str) -> None:
+    table = TableId("shop", "t")
+    (fact,) = facts(statement)
+    (event,) = SchemaEvents([table]).of([fact])
+    assert isinstance(event.effect, Stop)
+    (event,) = SchemaEvents([table]).of([replace(fact, folds=True)])
+    assert isinstance(event.effect, Columns)
+    assert event.effect.added in ((), ("N",))
 
 
 BORN: list[tuple[list[str], dict[str, int]]] = [

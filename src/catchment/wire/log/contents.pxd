@@ -22,6 +22,7 @@ cdef class Contents:
     cdef int extra                # further flags of that event: parts of a two-phase ALTER
     cdef object follow            # callable, Ddl -> definitions that it changes; None: there is none
     cdef int kind                 # of the open group so far
+    cdef public bint folds        # the server has names of tables in lower case
     cdef bint begun               # MySQL: the open group began with BEGIN or XA START
     cdef object here(self, Event* e)
     cdef int on_gtid(self, Event* e) except -1

@@ -262,6 +262,7 @@ class Contents:
                 e.timestamp,
                 query.sql_mode,
                 self.reader.mysql,
+                self.folds,
             )
         )
         return 0
@@ -289,6 +290,7 @@ class Contents:
             query.sql_mode,
             self.reader.mysql,
             query.failed or (e.flags & FLAG_THREAD_SPECIFIC) != 0,
+            self.folds,
         )
         self.facts.append(fact)
         if self.follow is not None:

@@ -36,6 +36,7 @@ class LogDecoder:
     facts: list[Fact]
     ended: bool  # the server's end-of-log packet has come
     begins: LogOffset  # where the dump has to begin
+    folds: bool  # the server has names of tables in lower case; to be set before the first byte comes
     reached_stop: bool  # the reader stands at `stop`; later bytes are ignored
     def __init__(
         self,

@@ -38,7 +38,8 @@ class Ddl(msgspec.Struct, frozen=True):
 
     `flagged`: the server marked the group as DDL (MariaDB 10.11 marks FLUSH, ANALYZE and CREATE USER too).
     `schema` is the default schema of the session, `sql_mode` its mode as a number. `mysql`: the server is no MariaDB.
-    `doubtful`: the event says that its session used a temporary table for it, or that it failed.
+    `doubtful`: the event says that its session used a temporary table for it, or that it failed. `folds`: the server
+    has names of tables and schemas in lower case, whatever a statement writes.
     """
 
     group: int
@@ -50,12 +51,13 @@ class Ddl(msgspec.Struct, frozen=True):
     sql_mode: int
     mysql: bool = False
     doubtful: bool = False
+    folds: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True):
     """A statement inside a transaction: rows were changed in STATEMENT format, which carries no rows.
 
-    `schema`, `sql_mode` and `mysql` as of a `Ddl`.
+    `schema`, `sql_mode`, `mysql` and `folds` as of a `Ddl`.
     """
 
     group: int
@@ -65,6 +67,7 @@ class Statement(msgspec.Struct, frozen=True):
     timestamp: int
     sql_mode: int
     mysql: bool = False
+    folds: bool = False
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
