@@ -47,7 +47,6 @@ CASES = {
     "computed": Unfollowed("ALTER TABLE t ADD COLUMN m INT AS (n + 1)", UNLOGGED),
     "numbered": Unfollowed("ALTER TABLE t ADD COLUMN m INT AUTO_INCREMENT UNIQUE", UNLOGGED),
     "timestamp": Unfollowed("ALTER TABLE t ADD COLUMN m TIMESTAMP", UNLOGGED),
-    "in_parentheses": Unfollowed("ALTER TABLE t ADD COLUMN (m INT)", UNLISTED),
     # other definitions
     "another_charset": Unfollowed("ALTER TABLE t MODIFY v VARCHAR(50) CHARACTER SET latin1", NOT_KNOWN),
     "narrower": Unfollowed("ALTER TABLE t MODIFY n SMALLINT", NOT_KNOWN),
