@@ -66,8 +66,8 @@ _BYTES = "n VARBINARY(4) NOT NULL DEFAULT x'00ff'"
 WRITTEN = Kind(
     begin=("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)"),
     cases={
-        "bytes": f"ALTER TABLE t ADD {_BYTES}",
-        "bytes among rows": f"INSERT INTO t VALUES (4, 4); ALTER TABLE t ADD {_BYTES}; "
+        "with bytes": f"ALTER TABLE t ADD {_BYTES}",
+        "with bytes among rows": f"INSERT INTO t VALUES (4, 4); ALTER TABLE t ADD {_BYTES}; "
         "UPDATE t SET n = x'fe' WHERE id = 1; INSERT INTO t VALUES (5, 5, '')",
         "written so": "ALTER TABLE t ADD n BINARY(4) DEFAULT x'00ff', ADD e BINARY(3) NOT NULL,"
         " ADD h INT NOT NULL DEFAULT 0x1f, ADD i DECIMAL(9,2) DEFAULT b'11',"
