@@ -58,5 +58,5 @@ def test_who_reads_and_how_far(
         assert [one.name for one in caller.subscribers()] == ["search"]
         assert caller.remove("search")
         assert not caller.remove("search")
-        with pytest.raises(grpc.RpcError, match="it was removed"):
+        with pytest.raises(grpc.RpcError, match="the subscriber was removed"):
             list(named)
