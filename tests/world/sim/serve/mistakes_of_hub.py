@@ -9,7 +9,8 @@ from catchment.feed.clock import Clock
 from catchment.model.slow import Slow
 from catchment.serve.hub import client, joining, meeting, turnstile
 from catchment.serve.hub.client import Client, Reading
-from catchment.serve.hub.hub import Hub, always
+from catchment.serve.hub.entrant import Entrant
+from catchment.serve.hub.hub import Hub
 from catchment.serve.hub.meeting import Meeting
 from catchment.serve.hub.ring import Overtaken, Ring
 from catchment.serve.hub.shared import SharedReaders
@@ -187,10 +188,16 @@ def who_came_last_is_let_in_first(patch: pytest.MonkeyPatch) -> None:
 
 @of_hub
 def who_left_keeps_its_place_in_line(patch: pytest.MonkeyPatch) -> None:
-    let_in: Any = Hub._let_in
-    patch.setattr(
-        Hub, "_let_in", lambda hub, visit, ask, readers, stays: let_in(hub, visit, ask, readers, always)
-    )
+    close: Any = Entrant.close
+    kept: list[Any] = []
+
+    def forgotten(one: Any) -> None:
+        if one._client is None:
+            kept.append(one._opening)
+        else:
+            close(one)
+
+    patch.setattr(Entrant, "close", forgotten)
 
 
 @of_hub
