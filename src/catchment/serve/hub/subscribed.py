@@ -14,8 +14,10 @@ from catchment.serve.hub.client import Client
 from catchment.serve.hub.telling import M
 from catchment.serve.stream.vgtid import StreamCut, given_before, is_later
 
-# How often what was acknowledged elsewhere is looked up. What is acknowledged here wakes a stream that waits for it.
+# How often what was acknowledged elsewhere is looked up; and while a stream waits for it. What is acknowledged here
+# wakes that one.
 _LOOK_SECONDS: Final = 1.0
+_FULL_LOOK_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,9 @@ class Subscribed(Generic[M]):
 
     def _waits(self) -> Iterator[M]:
         """What is told at its limit."""
-        woken = self._woken.wait(self.client.wait)
+        self._woken.wait(min(self.client.wait, _FULL_LOOK_SECONDS))
         self._woken.clear()
-        if woken or world.steady_seconds() - self._looked >= _LOOK_SECONDS:
-            self._look()
+        self._look()
         yield from self.client.waited()
 
     def _look(self) -> None:
