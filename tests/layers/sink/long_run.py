@@ -11,8 +11,7 @@ import pytest
 from catchment import world
 from catchment.model.epoch import Part, TableShape
 from catchment.model.epoch_number import epoch_number, gci_of
-from catchment.sink.delta.log.delta_log import DeltaLog
-from catchment.sink.delta.upkeep import clean, versions
+from catchment.sink.delta.upkeep import versions
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.world.real import Real
 from tests.layers.sink.feeder import Feeder
@@ -117,21 +116,8 @@ class LongRun:
 
 @contextmanager
 def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    """A clock of the test's own for all of the lake, for what deltalake says of the tails, too. Versions that are no
-    kept epochs are told for six hours."""
+    """A clock of the test's own for all of the lake. Versions that are no kept epochs are told for six hours."""
     clock = Clock()
-
-    def tombstones(table: Any, hours: int, spared: list[int]) -> list[str]:
-        directory = Path(table.table_uri.removeprefix("file://"))
-        log, then = DeltaLog(directory), clock.now_us() / 1000 - hours * HOUR * 1000
-        newest = log.newest()
-        assert newest is not None
-        named = {path for v in spared if (at := log.at(v)) is not None for path in at.files}
-        lines = (line for v in range(newest.version + 1) for line in log.lines_of(v) or [])
-        removes = [line.remove for line in lines if line.remove is not None]
-        return [r.file for r in removes if (r.deletion_timestamp or 0) <= then and r.file not in named]
-
-    monkeypatch.setattr(clean, "_tombstones", tombstones)
     monkeypatch.setattr(versions, "_KEEP_SECONDS", 6 * HOUR)
     with world.instead(clock):
         yield clock

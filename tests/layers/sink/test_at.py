@@ -17,11 +17,11 @@ from catchment.model.epoch_number import epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
-from tests.world.settled import carry_out
+from tests.world.settled import carry_out, clean_feed
 
 FOUR = 1795320000  # 2026-11-22 04:00:00 UTC
 ITEMS = shape("items", {"id": INT}, ("id",))
@@ -208,7 +208,7 @@ def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
     for row in (5, 6):
         timed.put_at(FOUR + 600 + row, 0, ORDERS, (row, "x"))
     assert readable(timed) == [True] * 6
-    assert clean_feed(timed.root, FEED, Keeping(0, 60)).replaced == 4
+    assert clean_feed(timed.root, FEED, Keeping(0, 60)) == 4
     assert readable(timed) == [True, True, True, False, False, False]
     assert readable(timed, 3) == [True, True, True]
     oldest = epochs(timed.root)[2].epoch_text

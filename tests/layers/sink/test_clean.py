@@ -16,11 +16,11 @@ from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
 from catchment.sink.delta.log.commit import create_table
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.tail.apply import DeltaSink
-from catchment.sink.delta.upkeep.clean import CleanReport, Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 from tests.world.records import name_of
-from tests.world.settled import carry_out
+from tests.world.settled import carry_out, clean_feed
 
 
 def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:
@@ -53,22 +53,28 @@ def lake(tmp_path: Path) -> Path:
 
 
 def test_lost_attempts_of_committed_epochs_go(lake: Path) -> None:
-    assert clean_feed(lake, FEED, Keeping(3600, 7200)) == CleanReport(0, 0)
-    assert clean_feed(lake, FEED, Keeping(3600, 60)) == CleanReport(1, 0)
+    assert clean_feed(lake, FEED, Keeping(3600, 7200)) == 0
+    assert clean_feed(lake, FEED, Keeping(3600, 60)) == 1
     assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet", "4-lost-0.parquet"}
 
 
-def test_replaced_files_stay_for_the_window_and_for_the_newest_epoch(lake: Path) -> None:
-    carry_out(UpkeepOrder(str(lake), FEED, 1, 3600.0))
-    clean_feed(lake, FEED, Keeping(3600, 60))
-    assert read(lake, "shop.orders", 1).arrow().num_rows == 1  # within the window
-    # Past the window: the newest epoch's version is older than the settle, and its files stay.
-    assert clean_feed(lake, FEED, Keeping(0, 60)) == CleanReport(0, 0)
+def test_replaced_files_stay_for_the_window(lake: Path) -> None:
+    carry_out(UpkeepOrder(str(lake), FEED, 1, 3600.0, cleans=False))
+    assert clean_feed(lake, FEED, Keeping(3600, 60)) == 1, "the lost attempt"
+    assert read(lake, "shop.orders", 1).arrow().num_rows == 1
+    assert clean_feed(lake, FEED, Keeping(0, 60)) == 3
+    assert on_disk(lake) == {"4-lost-0.parquet"}
     assert read(lake, "shop.orders").arrow().num_rows == 3
-    run_epoch(lake, DeltaSink(lake, FEED), 4)
-    assert clean_feed(lake, FEED, Keeping(0, 60)).replaced == 3
-    assert read(lake, "shop.orders").arrow().num_rows == 4
-    assert not {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"} & on_disk(lake)
+
+
+def test_files_stay_that_the_newest_epoch_needs(lake: Path) -> None:
+    """The next epoch is applied and not committed yet, and a settle of the committed one comes behind it: so the tail
+    has no version that is the committed epoch and was trimmed."""
+    file = write(lake, ORDERS, Part.CHANGES, "4-a-0", [("s/0", 4, False, (4, "x"))])
+    DeltaSink(lake, FEED).apply_epoch(manifest(4, (ORDERS,), delta(ORDERS, file)), 1)
+    carry_out(UpkeepOrder(str(lake), FEED, 1, 3600.0, cleans=False))
+    assert clean_feed(lake, FEED, Keeping(0, 60)) == 1, "the lost attempt"
+    assert read(lake, "shop.orders").arrow().num_rows == 3
 
 
 def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
@@ -78,7 +84,7 @@ def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
     named = {Path(uri).name for uri in DeltaTable(epochs_dir(lake)).file_uris()}
     for name in named:
         age(epochs_dir(lake) / name, 7 * 3600)
-    assert clean_feed(lake, FEED, Keeping(3600, 7200)).attempts == 1
+    assert clean_feed(lake, FEED, Keeping(3600, 7200)) == 1
     assert {p.name for p in epochs_dir(lake).glob("*.parquet")} == named | {"fresh.parquet"}
 
 
@@ -104,5 +110,5 @@ def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path)
 
 def test_a_lake_without_epochs_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path, ORDERS, Part.CHANGES, "1-a-0", [("s/0", 1, False, (1, "x"))])
-    assert clean_feed(tmp_path, FEED, Keeping(0, 0)) == CleanReport(0, 0)
+    assert clean_feed(tmp_path, FEED, Keeping(0, 0)) == 0
     assert on_disk(tmp_path) == {"1-a-0.parquet"}

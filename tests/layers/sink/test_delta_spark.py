@@ -13,7 +13,7 @@ from catchment.api.views import spark_tables
 from catchment.model.treatment import Mode
 from catchment.sink.delta.kept.choice import Past
 from catchment.sink.delta.layout import table_dir
-from catchment.sink.delta.log import own_checkpoint
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
@@ -66,7 +66,7 @@ def test_kept_versions_are_there(tmp_path: Path, delta: DeltaSpark, monkeypatch:
     with own_clock(monkeypatch) as clock:
         order = UpkeepOrder(str(tmp_path), FEED, 1, 7200.0, past=Past(1000.0 * HOUR))
         run = LongRun(tmp_path, clock, random.Random(7), order)
-        monkeypatch.setattr(own_checkpoint, "INTERVAL", 4)
+        monkeypatch.setattr(checkpoint, "INTERVAL", 4)
         for _ in range(24):
             run.turn(1200.0)
         clock.seconds += 60 * HOUR

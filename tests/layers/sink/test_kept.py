@@ -24,8 +24,10 @@ from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.held import Held, Run
 from catchment.sink.delta.kept.retained import Carried, retained
 from catchment.sink.delta.layout import epoch_app, held_file, table_dir, versions_dir
-from catchment.sink.delta.log import own_checkpoint
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.log.properties import UNDISTURBED
+from catchment.sink.delta.plain import settle
 from catchment.sink.delta.plain import shape as shapes
 from catchment.sink.delta.plain.vectors import files_of
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
@@ -225,7 +227,7 @@ def test_a_clean_may_end_anywhere(run: LongRun, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_log_is_thinned_out(run: LongRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers of the newest version find few entries, whatever is kept; a log that remembers an old version goes on."""
-    monkeypatch.setattr(own_checkpoint, "INTERVAL", 4)
+    monkeypatch.setattr(checkpoint, "INTERVAL", 4)
     old = DeltaLog(table_dir(run.root, ORDERS.table))
     run.epoch(*TABLES)
     run.keep_up()
@@ -316,6 +318,8 @@ def test_tables_of_earlier_versions_are_left_alone_by_others_too(
     """With their next settle, be it of nothing."""
     with monkeypatch.context() as patched:
         patched.setattr(shapes, "UNDISTURBED", {})
+        before = {name: told for name, told in settle._PROPERTIES.items() if name not in UNDISTURBED}
+        patched.setattr(settle, "_PROPERTIES", before)
         run.epoch(*TABLES)
         run.keep_up()
     run.epoch(ORDERS)

@@ -15,10 +15,10 @@ import catchment
 from catchment.model.arrangement import Arrangement, Partition, Span
 from catchment.model.errors import SinkError
 from catchment.model.treatment import Mode
-from catchment.sink.delta.log import own_checkpoint
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.shape import Form
-from catchment.sink.delta.plain.unneeded import present_files
+from catchment.sink.delta.plain.unneeded import present
 from tests.layers.sink.test_arranged import TABLE, Arranged
 from tests.layers.sink.test_kept import ending
 from tests.layers.sink.test_model import SHAPES
@@ -157,7 +157,7 @@ def test_what_others_wrote_into_partitions_is_cleaned(tmp_path: Path) -> None:
     for name in [*here, *left]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(present_files(tmp_path)) == sorted(here)
+    assert sorted(present(tmp_path).files) == sorted(here)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_partitions_are_left_to_those_who_keep_their_columns(tmp_path: Path, par
 def test_upkeep_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
     """Behind every change of the file system, with files of ours and of others; the next one makes it good."""
     monkeypatch.setattr("catchment.sink.delta.plain.due.FAN", 3)
-    monkeypatch.setattr(own_checkpoint, "INTERVAL", 3)
+    monkeypatch.setattr(checkpoint, "INTERVAL", 3)
     table = Kept(tmp_path, mode, random.Random(mode.value))
     table.commit()
     table.settle()

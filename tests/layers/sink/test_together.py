@@ -10,11 +10,11 @@ from catchment.model.epoch import Commit, Part
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.tail.apply import DeltaSink
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
-from tests.world.settled import carry_out
+from tests.world.settled import carry_out, clean_feed
 
 EPOCHS, EPOCHS_MAX = 15, 600  # more than the first where settles or readers get no time
 KEYS = 40

@@ -11,12 +11,13 @@ from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import staged_dir
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.source.marks import HIGH, LOW, make_marks, marks_session
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 from tests.world.marks import by, marks_allowed, sides
 from tests.world.patience import until
+from tests.world.settled import clean_feed
 
 pytestmark = pytest.mark.mariadb(
     "MySQL tells no place in the log with a snapshot, and marks are not proven there"

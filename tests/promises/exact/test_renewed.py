@@ -12,7 +12,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
 from catchment.sink.delta.erasure.places import data_files
 from catchment.sink.delta.layout import tail_dir
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.manifests import (
@@ -26,7 +26,7 @@ from tests.promises.exact.manifests import (
     stale,
 )
 from tests.promises.exact.steps import EMPTIES, Steps, run_here
-from tests.world.settled import settled
+from tests.world.settled import clean_feed, settled
 
 MADE = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30)")
 BEGAN = ("id", "n")

@@ -13,7 +13,7 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
 from catchment.model.errors import ServerSaid
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.state.faults import Fault
 from catchment.state.store import Store
 from catchment.watch.status import read_status
@@ -24,6 +24,7 @@ from tests.promises.exact.steps import Died, Steps, run_here
 from tests.promises.exact.test_orders import answered, newest, running, table, wait
 from tests.world.engines import Here
 from tests.world.marks import marks_allowed, sides
+from tests.world.settled import clean_feed
 
 Fresh = Callable[..., str]
 

@@ -12,15 +12,16 @@ from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.kept.held import Held, read_held, write_held
 from catchment.sink.delta.kept.retained import Carried, retained
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app
+from catchment.sink.delta.log.checkpoint import write_checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
-from catchment.sink.delta.log.own_checkpoint import write_checkpoint
 from catchment.sink.delta.plain.vectors import files_of
 
 
-def hold(root: Location, feed: str, table: TableId, kept: Sequence[int], since: int) -> Held:
-    """What a table's kept versions before `since` need, as of these kept epochs. Raises SinkError."""
-    log, app = DeltaLog(table_dir(root, table)), epoch_app(feed, table)
+def hold(root: Location, feed: str, table: TableId, log: DeltaLog, kept: Sequence[int], since: int) -> Held:
+    """What a table's kept versions before `since` need, as of these kept epochs; `log`: that of the plain table. Raises
+    SinkError."""
+    app = epoch_app(feed, table)
     before = held = read_held(root, table)
     for epoch in kept:
         if epoch <= held.until:

@@ -1,7 +1,7 @@
 """Actions of Delta's log, as far as a table of a lake has them (Delta protocol: Actions).
 
-deltalake 1.6 writes no deletion vectors, and a commit of its takes several times as long. So commits are written here.
-Checkpoints, schemas and queries are deltalake's.
+deltalake 1.6 writes no deletion vectors, a commit of its takes several times as long, and its checkpoints hold removed
+files for a week. So commits and checkpoints are written here. Schemas and queries are deltalake's.
 """
 
 from collections.abc import Iterable

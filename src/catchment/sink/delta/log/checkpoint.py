@@ -1,28 +1,120 @@
-"""Checkpoints of a table's log, and the end of entries that are too old. deltalake writes them, vectors included.
+"""Checkpoints of a table's log, of any version (Delta protocol: Checkpoints).
 
-Without them whoever opens the table reads every commit since its beginning.
+Without them whoever opens the table reads every commit since its beginning. They hold no removed files, which readers
+pass over and a vacuum alone asks for: the cleaner tells what nobody needs by the versions that stay. deltalake would
+write each removed file into every checkpoint for a week, and it names an old version as the newest checkpoint.
 """
 
-from deltalake.exceptions import DeltaError
+import io
+from typing import Any
 
-from catchment.sink.delta.log.delta_log import DeltaLog
-from catchment.sink.delta.log.opened import delta_table
-from catchment.sink.storage.refused import refused
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catchment.sink.delta.files import replace_bytes
+from catchment.sink.delta.log.actions import Action, Txn
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 
 # Commits between two checkpoints: reading so many takes some 20 ms.
 INTERVAL = 50
 
+_TEXTS = pa.map_(pa.string(), pa.string())
+_LIST = pa.list_(pa.string())
+_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_FILE = [
+    ("path", pa.string()),
+    ("partitionValues", _TEXTS),
+    ("size", pa.int64()),
+    ("deletionVector", _VECTOR),
+]
+_SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        (
+            "add",
+            pa.struct(
+                [
+                    *_FILE,
+                    ("modificationTime", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("stats", pa.string()),
+                ]
+            ),
+        ),
+        (
+            "remove",
+            pa.struct(
+                [
+                    *_FILE,
+                    ("deletionTimestamp", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("extendedFileMetadata", pa.bool_()),
+                ]
+            ),
+        ),
+        (
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", _LIST),
+                    ("createdTime", pa.int64()),
+                    ("configuration", _TEXTS),
+                ]
+            ),
+        ),
+        (
+            "protocol",
+            pa.struct(
+                [
+                    ("minReaderVersion", pa.int32()),
+                    ("minWriterVersion", pa.int32()),
+                    ("readerFeatures", _LIST),
+                    ("writerFeatures", _LIST),
+                ]
+            ),
+        ),
+    ]
+)
+
 
 def checkpoint(log: DeltaLog) -> None:
-    """Write a checkpoint where one is due. Raises SinkError."""
+    """Write a checkpoint of the newest version where one is due, from which readers begin. Raises SinkError."""
     on = log.newest()
     if on is None or on.version - log.checkpointed() < INTERVAL:
         return
-    try:
-        table = delta_table(log.directory)
-        table.create_checkpoint()
-        table.cleanup_metadata()
-    except (DeltaError, OSError) as error:
-        raise refused(
-            error, f"cannot write a checkpoint of {log.directory}: {error}; check space and rights there"
-        ) from error
+    rows = write_checkpoint(log, on)
+    last = msgspec.json.encode({"version": on.version, "size": rows})
+    replace_bytes(log.directory / "_delta_log" / "_last_checkpoint", last)
+
+
+def write_checkpoint(log: DeltaLog, of: Snapshot) -> int:
+    """Write a checkpoint of a version, durably; its rows. Readers find it by its name. Raises SinkError."""
+    rows = pa.Table.from_pylist(list(_rows(of)), _SCHEMA)
+    content = io.BytesIO()
+    pq.write_table(rows, content, compression="snappy")
+    replace_bytes(log.directory / "_delta_log" / f"{of.version:020d}.checkpoint.parquet", content.getvalue())
+    return len(rows)
+
+
+def _rows(of: Snapshot) -> list[dict[str, Any]]:
+    rows = [_row("protocol", of.protocol), _row("metaData", of.metadata)]
+    rows += [_row("txn", Txn(name, version)) for name, version in of.transactions.items()]
+    return rows + [_row("add", file.add) for file in of.files.values()]
+
+
+def _row(kind: str, action: Action) -> dict[str, Any]:
+    return {kind: msgspec.to_builtins(action)}

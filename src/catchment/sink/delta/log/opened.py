@@ -1,4 +1,4 @@
-"""A table of a lake as deltalake opens it, for what it does on its own: queries, checkpoints, lists of files."""
+"""A table of a lake as deltalake opens it, for queries over it."""
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError

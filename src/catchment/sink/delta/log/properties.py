@@ -6,8 +6,8 @@ from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.version import LAKE_LAYOUT, __version__
 
-# Of plain tables: Catchment alone thins out their logs, and removes their files. So a vacuum finds nothing to do. It
-# would judge by the age of a file, and a file of a kept version may have any.
+# Catchment alone thins out the logs of its tables, and removes their files. So a vacuum finds nothing to do. It would
+# judge by the age of a file, and a file that an older version needs may have any.
 UNDISTURBED = {
     "delta.enableExpiredLogCleanup": "false",
     "delta.deletedFileRetentionDuration": "interval 36500 days",
@@ -16,6 +16,7 @@ CONFIGURATION = {
     "delta.checkpointInterval": "100",
     # Longer than the longest readers' window (config.sink.KEEP_SECONDS_MAX).
     "delta.logRetentionDuration": "interval 2 days",
+    **UNDISTURBED,
 }
 _OWNER, _LAYOUT = "catchment.feed", "catchment.layout"
 

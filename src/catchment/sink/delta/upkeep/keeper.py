@@ -18,15 +18,15 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.kept.settled import SettledEpochs
-from catchment.sink.delta.layout import Tail, epoch_app, settled_app, table_dir, tail_of
+from catchment.sink.delta.layout import epoch_app, settled_app, table_dir
 from catchment.sink.delta.log.checkpoint import checkpoint
-from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.index import Index, clean_index
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
-from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
+from catchment.sink.delta.upkeep.clean import Cleaner, Keeping
+from catchment.sink.delta.upkeep.logs import Logs
 from catchment.sink.delta.upkeep.table import keep_up
 from catchment.sink.delta.upkeep.versions import Versions
 from catchment.sink.port import Settled
@@ -64,7 +64,8 @@ class Keeper:
     def __init__(self, root: str, feed: str) -> None:
         self._root, self._feed = location(root), feed
         self._epochs = EpochsTable(self._root, feed)
-        self._logs: dict[Tail, tuple[DeltaLog, DeltaLog]] = {}
+        self._logs = Logs(self._root)
+        self._cleaner = Cleaner(self._root, feed, self._epochs, self._logs)
         self._stood: set[tuple[TableId, int]] = set()
         self._indexes: dict[TableId, Index] = {}
         self._versions = Versions(self._root, feed)
@@ -92,10 +93,10 @@ class Keeper:
             if settled:
                 changes[str(shape.table)] = settled
         for shadow in newest.shadows:
-            checkpoint(self._logs_of(shadow.shape)[1])
+            checkpoint(self._logs(shadow.shape)[1])
         try:
             self._settle_standing(order, newest)
-            self._versions.record({shape.table: self._logs_of(shape)[0] for shape in shapes})
+            self._versions.record({shape.table: self._logs(shape)[0] for shape in shapes})
             self._epochs.checkpoint()
         except CatchmentError as error:
             failures.append(error)
@@ -109,7 +110,7 @@ class Keeper:
         is while its new copy grows in a tail, unless readers wait for the settle."""
         stale = newest.stale_since(shape.table)
         if stale is not None and not stale.settles:
-            checkpoint(self._logs_of(shape)[1])
+            checkpoint(self._logs(shape)[1])
             return 0
         return self._keep_up(order, shape, newest.epoch)
 
@@ -128,14 +129,14 @@ class Keeper:
 
     def _is_whole(self, shape: TableShape) -> bool:
         """Whether plain table and tail belong together: of a table that left somebody may have removed one of them."""
-        plain, tail = (log.newest() for log in self._logs_of(shape))
+        plain, tail = (log.newest() for log in self._logs(shape))
         app = epoch_app(self._feed, shape.table)
         settled = 0 if plain is None else plain.transactions.get(app, 0)
         return tail is not None and settled >= tail.transactions.get(settled_app(self._feed, shape.table), 0)
 
     def _keep_up(self, order: UpkeepOrder, shape: TableShape, until: int) -> int:
         table = shape.table
-        plain, tail = self._logs_of(shape)
+        plain, tail = self._logs(shape)
         goes_on = shape.renews or shape.replaces
         if goes_on is not None and generation(plain.newest(), self._feed, table) < shape.generation:
             # What it goes on from stays, so all of that has to be there first.
@@ -159,16 +160,6 @@ class Keeper:
             )
         return row.manifest.shape(table)
 
-    def _logs_of(self, shape: TableShape) -> tuple[DeltaLog, DeltaLog]:
-        copy = Tail.of(shape)
-        if copy not in self._logs:
-            plain, tail = (
-                table_dir(self._root, shape.lake_table),
-                tail_of(self._root, shape),
-            )
-            self._logs[copy] = DeltaLog(plain), DeltaLog(tail)
-        return self._logs[copy]
-
     def _clean(self, order: UpkeepOrder) -> int:
         """Join the files of the epochs table, and remove what nobody needs; how many files that were. A later run that
         has come cleans by its own rules."""
@@ -181,10 +172,10 @@ class Keeper:
             failures.append(error)
         kept = self._kept.change(order.fence, lambda known: self._wanted(order.past, known))
         clean_index(None if order.index is None else Path(order.index))
-        report = clean_feed(self._root, self._feed, Keeping(order.keep_seconds, order.attempt_seconds, kept))
+        deleted = self._cleaner.clean(Keeping(order.keep_seconds, order.attempt_seconds, kept))
         if failures:
             raise failures[0]
-        return report.attempts + report.replaced
+        return deleted
 
     def _wanted(self, past: Past, known: tuple[int, ...]) -> tuple[int, ...]:
         """Which epochs are to be kept from now on: of those that are, and of the settled ones since."""
@@ -193,7 +184,7 @@ class Keeper:
             return ()
         # An epoch that was taken back is none.
         there = [epoch for epoch in known if epoch <= newest.commit.epoch]
-        settled = SettledEpochs(self._epochs, self._logs_of).last_of_each(
+        settled = SettledEpochs(self._epochs, self._logs).last_of_each(
             past.grain, there[-1] if there else None
         )
         return chosen([*there, *settled], world.now_us() / 1e6, past)

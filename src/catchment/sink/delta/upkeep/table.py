@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.log.checkpoint import checkpoint
-from catchment.sink.delta.log.own_checkpoint import checkpoint_newest
 from catchment.sink.delta.plain import join
 from catchment.sink.delta.plain.due import FileSize, due
 from catchment.sink.delta.plain.parallel import each
@@ -28,7 +27,7 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
         fault(Fault.DURING_SETTLE)
     log = order.plain
     _join(order, fault)
-    checkpoint_newest(log)
+    checkpoint(log)
     checkpoint(order.tail)
     on = log.newest()
     if on is not None:
