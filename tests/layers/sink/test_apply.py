@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from catchment import world
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column, ColumnType, Kind, TableId
@@ -21,6 +22,7 @@ from catchment.sink.delta.log.commit import create_table
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.statistics import delta_stats
 from catchment.sink.delta.tail.apply import DeltaSink
+from tests.layers.sink.endurance import Passing, questions
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 
@@ -198,6 +200,22 @@ def test_untouched_table_keeps_its_version(tmp_path: Path) -> None:
     first = sink.apply_epoch(manifest(1, shapes, delta(ORDERS, changes(tmp_path, 1, 1))), 1)
     assert sink.apply_epoch(manifest(2, shapes), 1) == first == {"shop.orders": 1}
     assert DeltaSink(tmp_path, FEED).apply_epoch(manifest(3, shapes), 1) == first
+
+
+def test_untouched_tables_cost_nothing(tmp_path: Path) -> None:
+    """However long they are: a runner knows what it has committed, its fence at least."""
+    first = DeltaSink(tmp_path, FEED).apply_epoch(
+        manifest(1, (ORDERS,), delta(ORDERS, changes(tmp_path, 1, 1))), 1
+    )
+    clock = Passing(3600.0)
+    with world.instead(clock), questions() as asked:
+        sink = DeltaSink(tmp_path, FEED)
+        sink.take_over((ORDERS,), 2)
+        before = asked()
+        for epoch in (2, 3, 4):
+            clock.seconds += 600.0
+            assert sink.apply_epoch(manifest(epoch, (ORDERS,)), 2)["shop.orders"] == first["shop.orders"] + 1
+        assert asked() == before > 0
 
 
 def test_added_column(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from catchment.sink.delta.tail.generations import tails_of
 
 EPOCH_NOTE = "catchment.epoch"
 _THREADS = 8
-_VERSION_AGE_S = 60.0
 
 
 class DeltaSink:
@@ -43,7 +42,7 @@ class DeltaSink:
         self._logs: dict[Tail, DeltaLog] = {}
         # What a table's log says, and a shape of which it has all columns.
         self._fits: dict[Tail, tuple[MetaData, TableShape]] = {}
-        self._versions: dict[Tail, tuple[int, float]] = {}  # as of our last epoch, and when we knew
+        self._versions: dict[Tail, int] = {}  # as of our last commit, or of our first look
 
     def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
         """Commit a table's part of an epoch; the version that holds it.
@@ -74,29 +73,30 @@ class DeltaSink:
             create_table(log, delta_schema(delta.shape), [PART], self.feed)
 
         version = commit(log, attempt, create)
-        self._versions[tail] = (version, world.steady_seconds())
+        self._versions[tail] = version
         return version
 
     def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
         """Apply all deltas of a manifest, in threads; the version of every table of its shapes.
 
-        May be repeated after a crash between two tables: tables that have the epoch are left alone. The
-        version of an untouched table is at most a minute old, to lie within the readers' window after a settle.
-        A feed's first epoch creates its tables, and is refused before any commit where rows stand already.
+        May be repeated after a crash between two tables: tables that have the epoch are left alone. An untouched table
+        has the version of this runner's last commit, since nobody but trims has committed there: a reader for whom that
+        lies beyond the window takes the last version that carries no later epoch. A feed's first epoch creates its
+        tables, and is refused before any commit where rows stand already.
         """
         first = manifest.previous == 0
         if first:
             self.must_be_free(manifest)
+        touched = {Tail.of(delta.shape) for delta in manifest.deltas}
+        others = {Tail.of(shape) for shape in manifest.followed} - touched - self._versions.keys()
         with world.pool(_THREADS) as pool:
-            work = {
-                str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence, first)
-                for d in manifest.deltas
-            }
-        versions = {name: future.result() for name, future in work.items()}
-        for shape in manifest.followed:
-            if str(shape.table) not in versions:
-                versions[str(shape.table)] = self._recent_version(Tail.of(shape))
-        return versions
+            work = [
+                *(pool.submit(self._apply_one, d, manifest.epoch, fence, first) for d in manifest.deltas),
+                *(pool.submit(self._look_up, tail) for tail in others),
+            ]
+        for one in work:
+            one.result()
+        return {str(shape.table): self._versions[Tail.of(shape)] for shape in manifest.followed}
 
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""
@@ -113,15 +113,17 @@ class DeltaSink:
             list(pool.map(lambda shape: self._take_over_one(shape, fence), shapes))
 
     def _take_over_one(self, shape: TableShape, fence: int) -> None:
-        name, log = shape.lake_table, self._log(Tail.of(shape))
+        name, tail = shape.lake_table, Tail.of(shape)
+        log = self._log(tail)
 
-        def attempt(on: Snapshot) -> bool | None:
+        def attempt(on: Snapshot) -> int | None:
             must_lead(on, self.feed, fence, str(name))
             info = commit_info("WRITE", world.now_us() // 1000)
-            return log.put(on, info, [*remarked(on), fenced(self.feed, fence)]) is not None or None
+            after = log.put(on, info, [*remarked(on), fenced(self.feed, fence)])
+            return None if after is None else after.version
 
         if log.newest() is not None:
-            commit(log, attempt, lambda: gone(str(name), log.directory))
+            self._versions[tail] = commit(log, attempt, lambda: gone(str(name), log.directory))
 
     def _must_be_free(self, shape: TableShape, manifest: Manifest) -> None:
         name = shape.lake_table
@@ -155,10 +157,9 @@ class DeltaSink:
             "back, give the feed another sink.path, or remove that directory to copy everything again"
         )
 
-    def _apply_one(self, delta: TableDelta, epoch: int, fence: int, first: bool) -> int:
-        version = self.apply(delta, epoch, fence, first=first)
+    def _apply_one(self, delta: TableDelta, epoch: int, fence: int, first: bool) -> None:
+        self.apply(delta, epoch, fence, first=first)
         self._after_table()
-        return version
 
     def _log(self, tail: Tail) -> DeltaLog:
         log = self._logs.get(tail)
@@ -178,17 +179,13 @@ class DeltaSink:
         self._fits[tail] = (after.metadata, shape)
         return after.version
 
-    def _recent_version(self, tail: Tail) -> int:
-        """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
-        version, known_at = self._versions.get(tail, (0, -_VERSION_AGE_S))
-        if world.steady_seconds() - known_at < _VERSION_AGE_S:
-            return version
+    def _look_up(self, tail: Tail) -> None:
+        """Know the version of a table to which this runner has committed nothing."""
         log = self._log(tail)
         on = log.newest()
         if on is None:
             gone(str(tail.table), log.directory)
-        self._versions[tail] = (on.version, world.steady_seconds())
-        return on.version
+        self._versions[tail] = on.version
 
 
 def add_action(file: DataFile) -> Add:
