@@ -34,6 +34,7 @@ BENCHMARKS = {
     "serve": ("bench.serve", True),
     "shards": ("bench.many_shards", False),
     "upkeep": ("bench.upkeep", False),
+    "endurance": ("bench.endurance", False),
     "start": ("bench.start", True),
     "dump": ("bench.dump", True),
     "ddl": ("bench.ddl", True),

@@ -124,6 +124,20 @@ OF_LAKE = (
         found_by="layers/sink/test_clean.py::test_files_of_the_epochs_table_that_never_committed",
     ),
     Mistake(
+        name="a log keeps its entries and checkpoints for ever",
+        file="sink/delta/log/thinning.py",
+        right="            found.append(name)\n",
+        wrong="            pass\n",
+        found_by="layers/sink/test_endurance.py::test_a_lake_does_not_grow",
+    ),
+    Mistake(
+        name="the cleaner reads the whole log at each turn",
+        file="sink/delta/plain/window.py",
+        right="            self._entries[version] = entry\n",
+        wrong="",
+        found_by="layers/sink/test_endurance.py::test_a_turn_reads_what_has_come_since_the_last",
+    ),
+    Mistake(
         name="the cleaner deletes files that kept epochs need",
         file="sink/delta/upkeep/clean.py",
         right="unneeded(there, window, held.files)",

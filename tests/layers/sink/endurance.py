@@ -13,15 +13,25 @@ from catchment import world
 from catchment.model.epoch import Commit, Part, TableDelta
 from catchment.model.epoch_number import epoch_number
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.layout import PART, delta_schema, epoch_app, tail_dir
+from catchment.sink.delta.log.actions import Add, Txn, commit_info
+from catchment.sink.delta.log.checkpoint import checkpoint
+from catchment.sink.delta.log.commit import create_table
+from catchment.sink.delta.plain.settle import SettleOrder
+from catchment.sink.delta.plain.trim import trim
 from catchment.sink.delta.tail.apply import DeltaSink
+from catchment.sink.delta.upkeep.clean import Cleaner, Keeping
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.logs import Logs
 from catchment.sink.storage.local import LocalStorage
 from catchment.world.real import Real
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
 
 KEYS = 50
+# Of so many commits of the table one has a row in the epochs table, which costs as much as all of them.
+_RECORDED = 5
+_STATS = '{{"numRecords":1,"minValues":{{}},"maxValues":{{"_epoch":{}}}}}'
 # Questions of a storage, each a request to an object store.
 _QUESTIONS = ("read", "read_range", "opened", "stored", "listed", "below", "directories")
 
@@ -46,6 +56,54 @@ class Left(msgspec.Struct, frozen=True):
     log_bytes: int
     log_files: int
     data_files: int
+
+
+class Cleaned:
+    """The commits of a busy table alone, without rows: epochs that are committed, trimmed and cleaned, an epoch every
+    `apart` seconds. So a day of them takes seconds."""
+
+    def __init__(self, root: Path, clock: Passing, apart: float) -> None:
+        self.root, self._clock, self._apart = root, clock, apart
+        self.epochs = EpochsTable(root, FEED)
+        logs = Logs(root)
+        self.plain, self.tail = logs(ORDERS)
+        self.cleaner = Cleaner(root, FEED, self.epochs, logs)
+        create_table(self.tail, delta_schema(ORDERS), [PART], FEED)
+
+    def pass_by(self, epochs: int, *, turn: int) -> None:
+        """Commit so many epochs; after every `turn` of them all that is kept up is brought in order."""
+        for number in range(1, epochs + 1):
+            self._clock.seconds += self._apart
+            epoch = epoch_number(int(self._clock.seconds))
+            on = self.tail.newest()
+            assert on is not None
+            name = f"{PART}=changes/{epoch}-a-0.parquet"
+            (tail(self.root) / name).parent.mkdir(exist_ok=True)
+            (tail(self.root) / name).touch()
+            add = Add(name, 0, 0, True, _STATS.format(epoch), {PART: Part.CHANGES.value})
+            marks = Txn(epoch_app(FEED, ORDERS.table), epoch)
+            assert (
+                self.tail.put(on, commit_info("WRITE", self._clock.now_us() // 1000), [marks, add])
+                is not None
+            )
+            if number % _RECORDED == 0:
+                record = replace(manifest(epoch, (ORDERS,)), previous=epoch - 1)
+                versions = {str(ORDERS.table): on.version + 1}
+                self.epochs.append(record, Commit(epoch, name_of(record), self._clock.now_us(), versions), 1)
+            if number % turn == 0:
+                self.turn(epoch)
+
+    def turn(self, epoch: int) -> None:
+        """Trim the tail, join the files of the epochs table, write checkpoints, clean."""
+        trim(SettleOrder(self.plain, self.tail, ORDERS, FEED, 1, epoch), epoch)
+        self.epochs.compact(1)
+        self.epochs.checkpoint()
+        checkpoint(self.tail)
+        self.clean()
+
+    def clean(self) -> None:
+        """A turn of the cleaner."""
+        self.cleaner.clean(Keeping(3600.0, 20.0))
 
 
 class BusyFeed:
@@ -131,8 +189,8 @@ def questions() -> Iterator[Callable[[], int]]:
 
 
 @contextmanager
-def busy_feed(root: Path, epochs: int, apart: float) -> Iterator[BusyFeed]:
-    """A feed whose last epoch of so many is of now."""
-    clock = Passing(epochs * apart)
+def passing(seconds: float) -> Iterator[Passing]:
+    """A clock of the test's own, which begins so many seconds ago."""
+    clock = Passing(seconds)
     with world.instead(clock):
-        yield BusyFeed(root, clock, apart)
+        yield clock

@@ -66,6 +66,7 @@ class Followed:
                 opened = max(opened, version)
             if made is not None and made <= begin and (needed is None or version <= needed):
                 since = version if since is None else since
+            self._entries[version] = entry
             # Older entries are of files that an earlier turn has seen.
             if (
                 made is not None
@@ -74,11 +75,15 @@ class Followed:
                 and since != version
             ):
                 break
-            self._entries[version] = entry
             (files if since is None else replaced).update(entry.removed)
             version -= 1
         first, whole = (version + 1, False) if since is None else (since, True)
         return Window(first, frozenset(files), frozenset(replaced - files), whole, opened)
+
+    @property
+    def remembered(self) -> int:
+        """How many entries are in memory."""
+        return len(self._entries)
 
     def made(self, version: int) -> float:
         """When a version was made, in seconds since 1970; 0, long ago, where its entry is gone or does not tell. Raises

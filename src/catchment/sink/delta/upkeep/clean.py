@@ -89,6 +89,11 @@ class Cleaner:
             ) from error
         return deleted
 
+    @property
+    def remembered(self) -> int:
+        """How many entries of logs it holds in memory."""
+        return sum(one.remembered for one in self._followed.values())
+
     def _clean_staged(self, keeping: Keeping) -> int:
         """Delete rows that waited for a cut when their run ended: no epoch ever names them."""
         left = staged_before(self._root, world.now_us() / 1e6 - keeping.attempt_seconds)
