@@ -223,7 +223,7 @@ inline reader_looks() { /* code: api/read.py read */
 /* A table's part of an epoch, exactly once. Of a table that the epoch does not touch, the newest version counts. */
 inline apply(table) { /* code: sink/delta/tail/apply.py DeltaSink.apply */
     if
-    :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/tail/apply.py DeltaSink._recent_version */
+    :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/tail/apply.py DeltaSink._look_up */
         version[table] = table_content[table]
     :: TOUCHES(table, epoch, PREVIOUS(manifest)) && FENCED_TABLE(table) -> lease_lost()
 #ifndef TABLE_WITHOUT_TRANSACTION
