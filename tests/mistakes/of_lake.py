@@ -124,6 +124,13 @@ OF_LAKE = (
         found_by="layers/sink/test_clean.py::test_files_of_the_epochs_table_that_never_committed",
     ),
     Mistake(
+        name="an epoch at a time is found by its number",
+        file="sink/delta/epochs/table.py",
+        right="if committed_us <= time_us and",
+        wrong="if number >> 32 <= time_us // 1_000_000 and",
+        found_by="layers/sink/test_at.py::test_a_clock_that_was_ahead",
+    ),
+    Mistake(
         name="a log keeps its entries and checkpoints for ever",
         file="sink/delta/log/thinning.py",
         right="            found.append(name)\n",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from catchment.api.moment import BEGIN, At, Epoch, Moment, at_or_before, exact
+from catchment.api.moment import BEGIN, At, Epoch, at_or_before, exact
 from catchment.model.epoch import EpochRow
-from catchment.model.epoch_number import epoch_text, gci_of
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.location import Location, ObjectPath, location
 from catchment.model.table import TableId
-from catchment.sink.reading import Epochs, Reading
+from catchment.sink.reading import Reading
 from catchment.sink.registry.sinks import reading_of
 
 if TYPE_CHECKING:
@@ -153,27 +153,20 @@ def _at_or_before(place: Place, newest: EpochRow, at: At, tables: Collection[Tab
     now = datetime.now(UTC)
     moment = at_or_before(at, now)
     name, last = newest.manifest.feed, newest.commit.epoch
-    if moment.until > last and gci_of(moment.until) > now.timestamp():
+    if moment.lies_after(last, newest.manifest.time_us, now):
         raise ConfigError(
             f"at: {moment.said} lies in the future; the newest epoch of {name} is {epoch_text(last)}"
         )
-    row = _newest_in(place.reading.epochs(name), moment)
+    known = place.reading.epochs(name)
+    found = known.last(1, moment.until) if moment.time_us is None else [known.cut_by(moment.time_us)]
+    row = next(iter(found), None)
     if row is None:
-        known = [s.table for s in newest.manifest.shapes if not tables or str(s.table) in map(str, tables)]
+        held = [s.table for s in newest.manifest.shapes if not tables or str(s.table) in map(str, tables)]
         raise ConfigError(
             f"{place.path}: {name} has no epoch at or before {moment.said}; "
-            f"{place.reading.readable_since(name, known)}"
+            f"{place.reading.readable_since(name, held)}"
         )
     return row
-
-
-def _newest_in(known: Epochs, moment: Moment) -> EpochRow | None:
-    until = moment.until
-    while rows := known.last(1, until):
-        if moment.holds(rows[0].commit.epoch, rows[0].manifest.time_us):
-            return rows[0]
-        until = rows[0].commit.epoch - 1
-    return None
 
 
 def _no_epoch(place: Place, feed: str) -> CatchmentError:

@@ -6,14 +6,13 @@ from typing import SupportsIndex
 
 import msgspec
 
-from catchment.model.epoch_number import epoch_number, epoch_text, gci_of, parse_epoch
+from catchment.model.epoch_number import epoch_text, gci_of, parse_epoch
 from catchment.model.errors import ConfigError
 from catchment.model.units import parse_duration
 
 Epoch = str | SupportsIndex
 At = str | datetime | SupportsIndex
 
-_LAST_TICK = (1 << 32) - 1
 _FORMS = (
     'give a time such as "2026-11-22 04:00" (UTC, if it names no offset), how long ago such as "-10min", or an '
     'epoch such as "2026-11-22T04:00:12Z.0007"'
@@ -22,18 +21,23 @@ BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What lies at or before it: epochs up to number `until`, of whose last second those cut up to `time_us`
-    (microseconds since 1970; None: all). `said`: what the reader gave, for messages."""
+    """The newest epoch at or before it is meant: the newest that was cut at or before `time_us` (microseconds since
+    1970), or the newest whose number is at most `until`. One of them is given. `said`: what the reader gave, for
+    messages.
 
-    until: int
-    time_us: int | None
+    A time is compared with the times of cuts. Numbers grow while a clock is set back, so they may be ahead of these.
+    """
+
     said: str
+    until: int | None = None
+    time_us: int | None = None
 
-    def holds(self, epoch: int, time_us: int) -> bool:
-        """Whether an epoch that was cut at `time_us` lies at or before this."""
-        if self.time_us is None or gci_of(epoch) < gci_of(self.until):
-            return epoch <= self.until
-        return epoch <= self.until and time_us <= self.time_us
+    def lies_after(self, newest: int, newest_us: int, now: datetime) -> bool:
+        """Whether it lies in the future, of which nobody knows the newest epoch yet; the newest of now was cut at
+        `newest_us`."""
+        if self.time_us is not None:
+            return self.time_us > max(newest_us, (now - BEGIN) // timedelta(microseconds=1))
+        return self.until is not None and self.until > newest and gci_of(self.until) > now.timestamp()
 
 
 def exact(epoch: Epoch) -> int:
@@ -51,7 +55,7 @@ def at_or_before(at: At, now: datetime) -> Moment:
             return _of_time(at, str(at))
         if isinstance(at, str) and (time := _time(at.strip(), now)) is not None:
             return _of_time(time, f"{at} ({time.isoformat(' ', 'seconds')})")
-        return Moment(number := _number(at), None, epoch_text(number))
+        return Moment(epoch_text(number := _number(at)), until=number)
     except ValueError as fault:
         raise ConfigError(f"at: {fault}") from None
 
@@ -94,5 +98,4 @@ def _time(text: str, now: datetime) -> datetime | None:
 def _of_time(time: datetime, said: str) -> Moment:
     if time.tzinfo is None:
         raise ValueError(f"{time!r} has no time zone; give one, as in datetime(..., tzinfo=UTC)")
-    time_us = max(0, (time - BEGIN) // timedelta(microseconds=1))
-    return Moment(epoch_number(time_us // 1_000_000, _LAST_TICK), time_us, said)
+    return Moment(said, time_us=max(0, (time - BEGIN) // timedelta(microseconds=1)))

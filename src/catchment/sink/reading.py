@@ -128,6 +128,11 @@ class Epochs(Protocol):
         """The one of exactly that number; None when it was not committed."""
         ...
 
+    def cut_by(self, time_us: int) -> EpochRow | None:
+        """The newest one that was cut at or before a time (microseconds since 1970); None where none was. Numbers need
+        not tell: they are ahead of time after a clock that was ahead is set back."""
+        ...
+
 
 class Reading(Protocol):
     """What feeds have committed to one place. All raise SinkError for what is damaged, or names what is not there."""

@@ -15,6 +15,8 @@ from catchment.sink.delta.tail.apply import DeltaSink
 from tests.layers.sink.model import FEED, Row, delta, manifest, write
 from tests.world.records import name_of
 
+LATENCY_US = 150_000  # from a cut to its commit
+
 
 class Feeder:
     """Commits epochs with rows of one or more tables."""
@@ -35,7 +37,8 @@ class Feeder:
         record = replace(manifest(self.epoch, shapes, *deltas, feed=self.feed), stale=stale)
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)
-        EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, name_of(record), 1, versions), 1)
+        commit = Commit(self.epoch, name_of(record), record.time_us + LATENCY_US, versions)
+        EpochsTable(self.root, self.feed).append(record, commit, 1)
 
     def put_at(self, seconds: float, tick: int, table: TableShape, *rows: Row) -> int:
         """An epoch whose cut was taken so many seconds after 1970, with its number."""

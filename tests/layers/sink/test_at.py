@@ -75,6 +75,27 @@ def test_a_duration_back(tmp_path: Path) -> None:
         rows_at(feeder, "-1d")
 
 
+def test_a_clock_that_was_ahead(tmp_path: Path) -> None:
+    """An hour ahead, and then set back: numbers go on from the highest, and times are those of the cuts."""
+    feeder, now = Feeder(tmp_path), time.time()
+    for row, (back, ahead) in enumerate(((1800, 0), (1200, 3600), (1190, 3600)), 1):
+        feeder.put_at(now - back + ahead, 0, ORDERS, (row, "x"))
+    for row, back in enumerate((1180, 600, 30), 4):
+        feeder.time_us = round((now - back) * 1e6)
+        feeder.put(ORDERS, (row, "x"))  # the number after the last
+    assert [rows_at(feeder, at) for at in ("-25min", "-11min", "-5min", "-1s")] == [1, 4, 5, 6]
+    assert rows_at(feeder, epoch_number(int(now - 1190 + 3600))) == 3
+    with pytest.raises(ConfigError, match="lies in the future"):
+        rows_at(feeder, datetime.fromtimestamp(now + 60, UTC))
+
+
+def test_a_cut_counts_and_not_its_commit(timed: Feeder) -> None:
+    """Between a cut and its commit, and before the first commit of all."""
+    assert rows_at(timed, datetime.fromtimestamp(FOUR - 1.8, UTC)) == 1
+    assert rows_at(timed, datetime.fromtimestamp(FOUR + 600.5, UTC)) == 4
+    assert rows_at(timed, datetime.fromtimestamp(FOUR + 600.499, UTC)) == 3
+
+
 @pytest.mark.parametrize(
     ("at", "said"),
     [

@@ -146,6 +146,25 @@ class EpochsTable:
         record = self._record(on, epoch)
         return None if record is None else self._reader(on).row(record)
 
+    def cut_by(self, time_us: int) -> EpochRow | None:
+        """The newest epoch that was cut at or before a time (microseconds since 1970); None where none was."""
+        on = self._log.newest()
+        reader = self._reader(on)
+        found: EpochRow | None = None
+        later: list[int] = []
+        for number, committed_us in self._committed(on):
+            # Commits come behind their cuts, so it takes no manifest to pass over what was committed later.
+            if committed_us <= time_us and (row := self._row(on, reader, number)).manifest.time_us <= time_us:
+                found = row
+                break
+            later.append(number)
+        for number in reversed(later):  # those of which the commit alone came later
+            row = self._row(on, reader, number)
+            if row.manifest.time_us > time_us:
+                break
+            found = row
+        return found
+
     def fence(self) -> int:
         """The newest fence that the table carries, also of a runner that committed no epoch; 0 before the first."""
         on = self._log.newest()
@@ -190,6 +209,25 @@ class EpochsTable:
         held = read_rows(self._directory / path, columns=["feed", "epoch"])
         numbers: list[int] = held.filter(pc.equal(held["feed"], self.feed))["epoch"].to_pylist()
         return [number for number in numbers if until is None or number <= until]
+
+    def _committed(self, on: Snapshot | None) -> Iterator[tuple[int, int]]:
+        """The feed's epochs and the times of their commits, the newest first. Files are read as they are needed."""
+        held: list[tuple[int, int]] = []
+        files = sorted(_files(on), key=lambda f: -f.last)
+        for place, file in enumerate(files):
+            rows = read_rows(self._directory / file.path, columns=["feed", "epoch", "committed_us"])
+            mine = rows.filter(pc.equal(rows["feed"], self.feed))
+            held += zip(mine["epoch"].to_pylist(), mine["committed_us"].to_pylist(), strict=True)
+            held.sort()
+            following = files[place + 1].last if place + 1 < len(files) else 0
+            while held and held[-1][0] > following:
+                yield held.pop()
+
+    def _row(self, on: Snapshot | None, reader: RowReader, epoch: int) -> EpochRow:
+        """The epoch of a number that the table has."""
+        record = self._record(on, epoch)
+        assert record is not None
+        return reader.row(record)
 
     def _read(self, paths: Sequence[str], filters: list[tuple[str, str, Any]] | None = None) -> pa.Table:
         tables = [read_rows(self._directory / path, schema=SCHEMA, filters=filters) for path in paths]
