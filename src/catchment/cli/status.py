@@ -33,6 +33,10 @@ def status(file: Path, as_json: bool) -> None:
     show(found, _lines, as_json=as_json)
 
 
+# Clocks of two machines may differ by as much.
+AHEAD_SECONDS_MAX = 2.0
+
+
 def _lines(status: Status) -> Iterable[str]:
     yield from _running(status)
     if status.run is not None and status.run.strategy != Strategy.REWIND.value:
@@ -43,6 +47,11 @@ def _lines(status: Status) -> Iterable[str]:
         return
     pending = f"; the next one has its {status.pending}" if status.pending else ""
     yield f"epoch {status.epoch_text}, {duration(status.lag_seconds)} old{pending}"
+    if status.ahead_seconds > AHEAD_SECONDS_MAX:
+        yield (
+            f"its number is {duration(status.ahead_seconds)} ahead of this machine's clock: a clock was ahead; numbers "
+            "go on one by one until the time has caught up, and at= finds epochs by the times of their cuts"
+        )
     yield ""
     yield from columns([("shard", "cut"), *status.cut.items()])
     for shard, since in status.absent.items():

@@ -13,7 +13,7 @@ from catchment.config.table_patterns import exclusion
 from catchment.doctor.access import check_log_access, check_replica, check_select
 from catchment.doctor.finding import Diagnosis, Finding, Severity, TableFound
 from catchment.doctor.settings import check_gtids, check_settings
-from catchment.doctor.standing import check_logs, check_standing
+from catchment.doctor.standing import check_clock, check_logs, check_standing
 from catchment.doctor.strategies import check_strategy
 from catchment.doctor.surroundings import check_ports, check_sink, check_spark, check_state
 from catchment.doctor.table_checks import (
@@ -61,6 +61,7 @@ def examine(feed: Feed) -> Diagnosis:
     findings = [finding for report in reports for finding in report.findings]
     reached = [report for report in reports if report.server is not None]
     if standing is not None:
+        own += check_clock(standing, time.time_ns() // 1000)
         there = {report.shard for report in reached}
         own += check_logs(feed, standing, [e for e in feed.endpoints() if e.shard in there])
         present = {table for report in reached for table in report.chosen}

@@ -13,7 +13,7 @@ from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
 from catchment.model.epoch import Commit, Manifest, TableShape
-from catchment.model.epoch_number import epoch_text
+from catchment.model.epoch_number import epoch_text, seconds_ahead
 from catchment.model.errors import CatchmentError, LogLost, Unsupported
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
@@ -38,6 +38,7 @@ from catchment.state.store import Store
 from catchment.state.treatments import must_keep_treatments
 
 LOOK_SECONDS = 20.0
+AHEAD_SECONDS_MAX = 2.0  # clocks of two machines may differ by as much
 _SHARDS_AT_ONCE = 16
 # A purge is near when less than this part of the retention is left, as a run warns of it.
 _NEAR = 4
@@ -47,6 +48,18 @@ _LOST = (
     "the next run begins the shard again, and readers see its tables as of now until they are copied again"
 )
 _STANDS = "readers see the table as of the epoch before"
+
+
+def check_clock(standing: Manifest, now_us: int) -> list[Finding]:
+    """Whether the number of the newest epoch is ahead of this machine's clock (microseconds since 1970)."""
+    ahead = seconds_ahead(standing.epoch, now_us)
+    if ahead <= AHEAD_SECONDS_MAX:
+        return []
+    found = f"the newest epoch, {epoch_text(standing.epoch)}, has a number {ahead:,.0f} s ahead of this machine's clock"
+    effect = f"a clock was ahead: for {ahead:,.0f} s numbers go on one by one, and do not tell times"
+    return [
+        Finding(Severity.WARNING, "", found, effect, "synchronise the clocks of machines that run the feed")
+    ]
 
 
 def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:

@@ -26,6 +26,12 @@ def micro_gci_of(epoch: int) -> int:
     return epoch & ((1 << MICRO_BITS) - 1)
 
 
+def seconds_ahead(epoch: int, now_us: int) -> float:
+    """By how many seconds an epoch's number is ahead of now (microseconds since 1970), 0 where it is not. Numbers never
+    fall: they are ahead for as long as a clock was, after that is set back."""
+    return max(0.0, gci_of(epoch) - now_us / 1e6)
+
+
 def epoch_text(epoch: int) -> str:
     """An epoch as people see and give it: `2026-11-22T04:00:12Z.0007` is the eighth tick of that second.
 

@@ -6,7 +6,7 @@ import msgspec
 
 from catchment import world
 from catchment.model.epoch import Manifest, Plan
-from catchment.model.epoch_number import epoch_text
+from catchment.model.epoch_number import epoch_text, seconds_ahead
 from catchment.model.order import Kept
 from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress
 from catchment.model.sessions import Claim, ceiling_of, held_beside, others_text
@@ -150,7 +150,8 @@ class SessionsStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
+    """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `ahead_seconds`: by how much
+    its number is ahead of now, after a clock that was ahead. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
     stand. `behind`: the logs that the run has yet to catch up with. `copy`, `log` and `whole`: until all rows are
@@ -166,6 +167,7 @@ class Status(msgspec.Struct, frozen=True):
     errors: tuple[ErrorStatus, ...]
     epoch: int
     epoch_text: str
+    ahead_seconds: float
     lag_seconds: float | None
     pending: str
     cut: dict[str, str]
@@ -206,6 +208,7 @@ def read_status(store: Store) -> Status:
         errors=tuple(_error(note) for note in reversed(journal.errors)),
         epoch=epoch,
         epoch_text=epoch_text(epoch) if commit else "",
+        ahead_seconds=seconds_ahead(epoch, world.now_us()),
         lag_seconds=(world.now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.positions.items()}

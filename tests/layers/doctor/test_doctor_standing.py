@@ -10,11 +10,13 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.doctor import Finding, Severity, examine
-from catchment.doctor.standing import check_logs, check_standing
+from catchment.doctor.standing import check_clock, check_logs, check_standing
+from catchment.model.epoch_number import gci_of
 from catchment.model.errors import Unsupported
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source import log
 from tests.promises.exact.steps import Steps, run_here
+from tests.world import records
 from tests.world.purged import purge
 from tests.world.servers.chosen import chosen_server
 
@@ -213,3 +215,12 @@ def test_a_purge_that_is_near(steps: Steps) -> None:
     )
     (said,) = near(5 * days)
     assert "may be purged at any moment" in said
+
+
+def test_an_epoch_whose_number_is_ahead_of_the_clock() -> None:
+    standing = records.manifest(7)
+    at = gci_of(standing.epoch) * 1_000_000
+    assert check_clock(standing, at) == check_clock(standing, at - 1_500_000) == []
+    (found,) = check_clock(standing, at - 3_600_000_000)
+    assert found.severity is Severity.WARNING
+    assert "3,600 s ahead of this machine's clock" in found.found

@@ -6,6 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from catchment import world
+from catchment.cli.status import _lines
+from catchment.model.epoch_number import gci_of
 from catchment.model.progress import Basis, Forecast
 from catchment.model.refusal import Refusal
 from catchment.model.table_state import TableState
@@ -30,6 +33,21 @@ def test_before_the_first_epoch(store: Store) -> None:
         "",
         (),
     )
+
+
+def test_a_number_ahead_of_the_clock(store: Store) -> None:
+    with hold(store) as lease:
+        store.put_plan(records.plan(1), lease.fence)
+        store.put_manifest(records.manifest(1), lease.fence)
+        store.put_commit(records.commit(1), lease.fence)
+    assert read_status(store).ahead_seconds == 0
+    with pytest.MonkeyPatch.context() as patch:
+        epoch = records.commit(1).epoch
+        patch.setattr(world, "now_us", lambda: gci_of(epoch) * 1_000_000 - 3_600_000_000)
+        status = read_status(store)
+    assert status.ahead_seconds == 3600
+    assert any("60 min ahead of this machine's clock" in line for line in _lines(status))
+    assert not any("ahead of" in line for line in _lines(read_status(store)))
 
 
 def test_epochs_and_what_is_pending(store: Store) -> None:
