@@ -11,8 +11,10 @@ import catchment
 from catchment.model.epoch import Part
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ConfigError, SinkError
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from tests.layers.sink.endurance import passing, tail
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, shape
 from tests.layers.sink.test_open import Copied
@@ -84,6 +86,32 @@ def test_an_epoch_that_brought_nothing_is_as_good_as_the_one_before(tmp_path: Pa
     found = catchment.changes(tmp_path, TABLE, since=2)
     assert found.until == 3
     assert [row["sig"] for row in found.arrow().to_pylist()] == ["a", "b"]
+
+
+def test_a_job_that_comes_hours_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change data stays for six hours more than files, and so does what tells whether an epoch was settled. The job
+    begins with an epoch at which the table had been at rest for days."""
+    monkeypatch.setattr(checkpoint, "INTERVAL", 5)
+    with passing(4 * 86_400.0) as clock:
+        feeder = Feeder(tmp_path)
+        for number in range(5):
+            feeder.put(ORDERS, (1, f"a{number}"))
+            settle(tmp_path)
+        settle(tmp_path)  # of the last trim it makes a checkpoint, with which the log will begin
+        clock.seconds += 3 * 86_400.0
+        feeder.epoch += 1
+        feeder.commit((ORDERS,))
+        since = feeder.epoch
+        for _ in range(36):
+            clock.seconds += 600.0
+            feeder.put(ORDERS, (1, f"b{feeder.epoch}"))
+            settle(tmp_path)
+        first = min(int(path.name[:20]) for path in (tail(tmp_path) / "_delta_log").glob("*.json"))
+        assert first > 0, "the tail's log is thinned out"
+        changes = catchment.changes(tmp_path, TABLE, since)
+        assert changes.arrow().num_rows == 36 * 2
+        last = feeder.epoch - 3
+        assert catchment.read(tmp_path, TABLE, last).arrow()["_epoch"].to_pylist() == [last]
 
 
 def _unsettled(feeder: Feeder) -> None:

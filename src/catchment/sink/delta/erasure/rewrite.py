@@ -25,9 +25,8 @@ from catchment.sink.delta.log.schemas import arrow_of
 from catchment.sink.delta.plain.change_data import DIRECTORY
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.rows import rows_of
+from catchment.sink.delta.plain.shape import tells_changes
 from catchment.sink.delta.plain.vectors import VectorFile, load
-
-_TELLS = "delta.enableChangeDataFeed"
 
 
 class Rewritten(msgspec.Struct, frozen=True):
@@ -80,7 +79,7 @@ class Rewriting:
     def untold(self, on: Snapshot) -> list[Cdc]:
         """Change data that tells nothing, where the table has change data. Without it readers would take the rows of
         new files for inserts, and look for files that are gone."""
-        if on.metadata.configuration.get(_TELLS) != "true":
+        if not tells_changes(on.metadata):
             return []
         schema = arrow_of(on.metadata.schema_string).append(pa.field(CHANGE_TYPE, pa.string()))
         path = f"{DIRECTORY}/cdc-erasure-{uuid.uuid4().hex}.parquet"

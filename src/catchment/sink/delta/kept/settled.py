@@ -11,6 +11,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.retained import retained
 from catchment.sink.delta.layout import epoch_app
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.come import come
 
 Logs = Callable[[TableShape], tuple[DeltaLog, DeltaLog]]
 
@@ -65,17 +66,5 @@ class SettledEpochs(msgspec.Struct, frozen=True):
         app, epoch = epoch_app(row.manifest.feed, shape.table), row.commit.epoch
         found = retained(plain, app, epoch)
         settled = 0 if found is None else found.epoch
-        come = self._come(tail, app, row.commit.versions.get(str(shape.table)), epoch)
-        return epoch if come is not None and come <= settled else settled
-
-    def _come(self, tail: DeltaLog, app: str, version: int | None, epoch: int) -> int | None:
-        """The newest epoch, up to one, that has come to a tail; `version`: the tail as of that one. None where the log
-        does not tell any more."""
-        newest = tail.newest()
-        if newest is None or version is None:
-            return None
-        carried = newest.transactions.get(app, 0)
-        if carried <= epoch:
-            return carried
-        then = tail.at(version)
-        return None if then is None else then.transactions.get(app, 0)
+        last = come(tail, shape.table, app, epoch, row.commit.versions)
+        return epoch if last is not None and last <= settled else settled

@@ -211,7 +211,9 @@ class DeltaLog:
         for number in range(version, -1, -1):
             content = self._commit(number)
             if content is None:
-                return None
+                begin = number + 1  # where the log begins there is a checkpoint
+                told = begin <= version and self._stored(self._checkpoint_path(begin))
+                return self._read_checkpoint(begin).transactions.get(name) if told else None
             for line in lines(content):
                 if line.txn is not None and line.txn.app_id == name:
                     return line.txn.version

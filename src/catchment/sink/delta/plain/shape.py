@@ -15,11 +15,12 @@ from catchment.sink.delta.layout import (
     arrow_schema,
 )
 from catchment.sink.delta.log import schemas
-from catchment.sink.delta.log.actions import VECTORS, Protocol
+from catchment.sink.delta.log.actions import VECTORS, MetaData, Protocol
 from catchment.sink.delta.log.properties import UNDISTURBED
 from catchment.sink.delta.plain.vectors import ARE_SHOWN
 
 CHANGES = "changeDataFeed"
+_CHANGES = "delta.enableChangeDataFeed"
 # Files have the columns of their partition, too: a foreign OPTIMIZE would leave them out, `_shard` among them.
 MATERIALIZED = "materializePartitionColumns"
 
@@ -69,13 +70,18 @@ def protocol_of(shape: TableShape, form: Form) -> Protocol:
     return schemas.protocol_of(plain_schema(shape), vectors, [*changes, *apart])
 
 
+def tells_changes(metadata: MetaData) -> bool:
+    """Whether the versions of a table of this metadata are written with change data."""
+    return metadata.configuration.get(_CHANGES) == "true"
+
+
 def properties_of(form: Form) -> dict[str, str]:
     """Properties of Delta that say the same, and those of each plain table: readers look at bounds of all columns (by
     default, of 32)."""
     return {
         "delta.dataSkippingNumIndexedCols": "-1",
         "delta.enableDeletionVectors": _told(form.vectors),
-        "delta.enableChangeDataFeed": _told(form.changes),
+        _CHANGES: _told(form.changes),
         ARE_SHOWN: _told(form.shown),
         **UNDISTURBED,
     }

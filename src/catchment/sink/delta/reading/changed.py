@@ -25,7 +25,9 @@ from catchment.sink.delta.layout import (
 from catchment.sink.delta.log.actions import Line
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.opened import delta_table
+from catchment.sink.delta.plain.shape import tells_changes
 from catchment.sink.delta.reading.rule import output_schema
+from catchment.sink.delta.tail.come import come
 from catchment.sink.delta.tail.older import places
 from catchment.sink.frames import pandas_frame, polars_frame
 
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-_ENABLED = "delta.enableChangeDataFeed"
 _ADDED = (
     pa.field(CHANGE_TYPE, pa.string()),
     pa.field(COMMIT_VERSION, pa.int64()),
@@ -135,9 +136,8 @@ def _settled_at(log: DeltaLog, tail: Location, row: EpochRow, table: TableId, ap
     """The version of the plain table that is exactly an epoch. Raises SinkError where none is."""
     epoch = row.commit.epoch
     found = log.carrying(app, epoch)
-    there = DeltaLog(tail).at(row.commit.versions[str(table)]) if found is not None else None
-    carried = None if there is None else there.transactions.get(app)
-    if found is None or carried is None:
+    carried = None if found is None else come(DeltaLog(tail), table, app, epoch, row.commit.versions)
+    if found is None or not carried:
         raise SinkError(
             f"{table}: what it was as of epoch {epoch_text(epoch)} cannot be told any more: change data stays for the "
             "feed's sink.keep and some hours; begin again without since"
@@ -155,11 +155,9 @@ def _must_tell(log: DeltaLog, asked: DeltaChanges) -> None:
     if asked.first > asked.last:
         return
     begin = log.at(asked.first)
-    told = begin is not None and begin.metadata.configuration.get(_ENABLED) == "true"
+    told = begin is not None and tells_changes(begin.metadata)
     later = (line for version in range(asked.first + 1, asked.last + 1) for line in _lines(log, version))
-    if not told or any(
-        line.meta_data is not None and line.meta_data.configuration.get(_ENABLED) != "true" for line in later
-    ):
+    if not told or any(line.meta_data is not None and not tells_changes(line.meta_data) for line in later):
         raise SinkError(
             f"{asked.shape.table}: its versions from {asked.first} to {asked.last} were not all written with change "
             "data; set sink.changes: true, and begin with an epoch that was settled since. A table that has a column "

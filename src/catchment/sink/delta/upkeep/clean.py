@@ -24,6 +24,7 @@ from catchment.sink.delta.layout import Tail, epoch_app, epochs_dir, kept_dir, v
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.thinning import checkpoints_of, floor_of, needless
 from catchment.sink.delta.plain.generation import generation
+from catchment.sink.delta.plain.shape import tells_changes
 from catchment.sink.delta.plain.unneeded import Present, is_old, old_changes, old_drafts, present, unneeded
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, OPEN_SECONDS, Followed, Window
 from catchment.sink.delta.tail.generations import tails_of
@@ -113,14 +114,20 @@ class Cleaner:
 
     def _clean_copy(self, row: EpochRow, shape: TableShape, keeping: Keeping) -> int:
         plain, tail = self._logs(shape)
-        deleted = self._clean_tail(row, shape, tail, keeping)
+        on = plain.newest()
+        # Readers of changes ask the tail whether an epoch was settled, for as long as there is change data.
+        told = ATTEMPT_SECONDS if on is not None and tells_changes(on.metadata) else OPEN_SECONDS
+        deleted = self._clean_tail(row, shape, tail, keeping, told)
         if shape.place_of is None:
             deleted += self._clean_plain(shape, plain, keeping)
             deleted += self._clean_given_up(row, shape)
         return deleted
 
-    def _clean_tail(self, row: EpochRow, shape: TableShape, log: DeltaLog, keeping: Keeping) -> int:
-        """Clean a tail. A file of an epoch that is not committed yet may have a manifest that names it."""
+    def _clean_tail(
+        self, row: EpochRow, shape: TableShape, log: DeltaLog, keeping: Keeping, told: float
+    ) -> int:
+        """Clean a tail, whose log tells so many seconds more than the window. A file of an epoch that is not committed
+        yet may have a manifest that names it."""
         epoch, there, on = row.manifest.epoch, present(log.directory), log.newest()
         if on is None:
             raise SinkError(
@@ -130,7 +137,7 @@ class Cleaner:
         later = on.transactions.get(epoch_app(self._feed, shape.lake_table), 0) > epoch
         followed = self._follow(log)
         window = followed.window(on, keeping.seconds, _version(row, shape) if later else None)
-        self._thin_out(followed, there, window, keeping.seconds + OPEN_SECONDS)
+        self._thin_out(followed, there, window, keeping.seconds + told)
         age_s = keeping.attempt_seconds
         lost = unneeded(there, window, lost=lambda name, age: _has_lost(name, age, epoch, age_s))
         return _delete_all(log.directory, lost)
