@@ -131,6 +131,20 @@ OF_LAKE = (
         found_by="layers/sink/test_at.py::test_a_clock_that_was_ahead",
     ),
     Mistake(
+        name="the epochs table keeps every row",
+        file="sink/delta/upkeep/forget.py",
+        right="        if last is None:\n            return 0\n",
+        wrong="        if last is None or fence:\n            return 0\n",
+        found_by="layers/sink/test_endurance.py::test_a_lake_does_not_grow",
+    ),
+    Mistake(
+        name="rows of epochs are dropped on which others build",
+        file="sink/delta/epochs/table.py",
+        right="return asked.union(self._bases.values())",
+        wrong="return asked",
+        found_by="layers/sink/test_epochs.py::test_old_rows_are_dropped_but_for_needed_ones",
+    ),
+    Mistake(
         name="a log keeps its entries and checkpoints for ever",
         file="sink/delta/log/thinning.py",
         right="            found.append(name)\n",

@@ -117,7 +117,8 @@ def committed(
     if row is None:
         raise ConfigError(
             f"{place.path}: {name} has not committed epoch {epoch_text(number)}; its newest is "
-            f"{epoch_text(newest.commit.epoch)}. at= takes the newest epoch at or before another one"
+            f"{epoch_text(newest.commit.epoch)}. at= takes the newest epoch at or before another one; of epochs "
+            "that are older than two days a lake knows those that it keeps"
         )
     return Committed(place, row)
 

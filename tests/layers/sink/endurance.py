@@ -21,6 +21,7 @@ from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.trim import trim
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep.clean import Cleaner, Keeping
+from catchment.sink.delta.upkeep.forget import Forgetting
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.logs import Logs
 from catchment.sink.storage.local import LocalStorage
@@ -68,6 +69,7 @@ class Cleaned:
         logs = Logs(root)
         self.plain, self.tail = logs(ORDERS)
         self.cleaner = Cleaner(root, FEED, self.epochs, logs)
+        self._forgetting = Forgetting(self.epochs, logs)
         create_table(self.tail, delta_schema(ORDERS), [PART], FEED)
 
     def pass_by(self, epochs: int, *, turn: int) -> None:
@@ -100,6 +102,9 @@ class Cleaned:
         self.epochs.checkpoint()
         checkpoint(self.tail)
         self.clean()
+        newest = self.epochs.newest()
+        assert newest is not None
+        self._forgetting.drop(1, newest.manifest, (), ())
 
     def clean(self) -> None:
         """A turn of the cleaner."""

@@ -145,7 +145,8 @@ def test_what_is_no_moment(timed: Feeder, at: Any, said: str | None) -> None:
         (
             epoch_number(FOUR, 3),
             r"shop has not committed epoch 2026-11-22T04:00:00Z\.0003; its newest is 2026-11-22T04:10:00Z\.0005\. at= "
-            r"takes the newest epoch at or before another one$",
+            r"takes the newest epoch at or before another one; of epochs that are older than two days a lake knows "
+            r"those that it keeps$",
         ),
     ],
 )

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import asdict
 
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epochs_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.thinning import needless
 from tests.layers.sink.endurance import Cleaned, left, passing, questions, tail
+from tests.layers.sink.model import FEED
 
 APART = 120.0  # seconds between two epochs: the window and an hour are 60 epochs
 TURN = 50
@@ -17,7 +19,7 @@ FIRST = 2_000
 
 def what_is_there(root: Path) -> dict[str, int]:
     """What lies in a lake, and what it takes to open its tables."""
-    found: dict[str, int] = {}
+    found = {"rows of epochs": len(EpochsTable(root, FEED).numbers())}
     for directory in (tail(root), epochs_dir(root)):
         found |= {f"{directory.name} {name}": value for name, value in asdict(left(directory)).items()}
         with questions() as asked:

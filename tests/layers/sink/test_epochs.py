@@ -21,6 +21,7 @@ from catchment.model.version import LAKE_LAYOUT
 from catchment.sink.delta.epochs.rows import SCHEMA
 from catchment.sink.delta.epochs.table import EpochsTable, feeds
 from catchment.sink.delta.layout import epochs_dir
+from tests.layers.sink.endurance import passing
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world import records
 from tests.world.records import name_of
@@ -219,6 +220,29 @@ def test_rows_of_changes_of_two_feeds_that_were_brought_together(tmp_path: Path)
     check(EpochsTable(tmp_path, FEED).newest(), 36)
     check(EpochsTable(tmp_path, FEED).at(epoch_number(7)), 7)
     check(EpochsTable(tmp_path, "other").newest(), 34, "other")
+
+
+def test_old_rows_are_dropped_but_for_needed_ones(tmp_path: Path) -> None:
+    """And but for the whole rows on which these build, and those behind them. Another feed's stay."""
+    with passing(3 * 86_400.0) as clock:
+        here, other = EpochsTable(tmp_path, FEED), EpochsTable(tmp_path, "other")
+        for turn in range(1, 101):
+            fill(here, [turn])
+            fill(other, [turn])
+        assert here.compact(1) == 200
+        before = epoch_number(90)
+        assert here.drop(1, before, 86_400.0, [epoch_number(20)]) == 0, "the file is young"
+        clock.seconds += 2 * 86_400.0
+        fill(here, [101])
+        assert here.drop(1, before, 86_400.0, [epoch_number(20)]) == 0, "it has younger rows, too"
+        assert here.drop(1, epoch_number(101), 86_400.0, [epoch_number(20), epoch_number(70)]) == 95
+        assert here.drop(1, epoch_number(101), 0.0, [epoch_number(20), epoch_number(70)]) == 0
+        fill(here, [102])
+        again = EpochsTable(tmp_path, FEED)
+        assert [number >> 32 for number in again.numbers()] == [1, 20, 52, 70, 100, 101, 102]
+        for turn in (1, 20, 52, 70, 100, 101, 102):
+            check(again.at(epoch_number(turn)), turn)
+        assert [row.manifest.epoch >> 32 for row in other.read_all()] == list(range(1, 101))
 
 
 def test_after_a_row_that_stood_already_comes_a_whole_one(tmp_path: Path) -> None:

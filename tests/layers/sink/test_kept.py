@@ -19,7 +19,7 @@ import catchment
 from catchment.api.epochs import epochs
 from catchment.model.epoch import TableShape
 from catchment.model.epoch_number import epoch_number, epoch_text, gci_of
-from catchment.model.errors import SinkError
+from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.held import Held, Run
 from catchment.sink.delta.kept.retained import Carried, retained
@@ -140,8 +140,12 @@ def test_days_of_epochs(run: LongRun) -> None:
             must_be_exact(run, judge, epoch)
     shown = {found.epoch: found.readable for found in epochs(run.root, 1000)}
     assert all(shown[epoch] for epoch in kept)
-    others = [epoch for epoch in run.states if not shown[epoch]]
+    others = [epoch for epoch in run.states if epoch in shown and not shown[epoch]]
     assert sum(is_refused(run, epoch) for epoch in rng.sample(others, 8)) > 3
+    forgotten = [epoch for epoch in run.states if epoch not in shown]
+    assert forgotten
+    with pytest.raises(ConfigError, match="older than two days a lake knows those that it keeps"):
+        catchment.read(run.root, "shop.orders", forgotten[0])
     for epoch in run.states:
         if gci_of(epoch) >= window:
             assert sorted(catchment.read(run.root, "shop.orders", epoch).duckdb().fetchall()) == run.rows(

@@ -1,7 +1,7 @@
 """Rows of the epochs table: how an epoch is written there, and read again (DESIGN 5).
 
 Most rows say what has changed since a whole one of some epochs before, which they name with its digest
-(model/records.py). So a reader needs two rows at most, and no row is ever dropped.
+(model/records.py). So a reader needs two rows at most, and a whole row stays as long as one that builds on it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,13 +1,13 @@
 """The epochs table: one row per committed epoch, from which readers start (DESIGN 5).
 
 Together with the lake tables it holds all that the state store needs to be rebuilt. Every row is written
-once, as a file of its own; `compact` brings small files together, so that the list of files stays short. No
-row is ever dropped.
+once, as a file of its own; `compact` brings small files together, so that the list of files stays short. `drop` takes
+out old rows that nobody asks for.
 """
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ from catchment import world
 from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.errors import LeaseLost
 from catchment.model.location import Location
+from catchment.model.records import link_of
 from catchment.sink.delta.epochs.rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
 from catchment.sink.delta.files import lake_parquet, read_rows, write_parquet
 from catchment.sink.delta.layout import epochs_dir, fence_app
@@ -46,6 +47,8 @@ class EpochsTable:
         self._directory = epochs_dir(root)
         self._log = DeltaLog(self._directory)
         self._base: RowBase | None = None
+        self._old: dict[str, list[int]] = {}  # the feed's epochs in files of old ones
+        self._bases: dict[int, int] = {}  # on which epochs rows of old ones build
 
     def append(self, manifest: Manifest, commit: Commit, fence: int) -> None:
         """Make an epoch visible to readers, once. Raises LeaseLost when a later runner has written.
@@ -95,18 +98,36 @@ class EpochsTable:
         merged: list[Add] = []
 
         def attempt(on: Snapshot) -> int | None:
-            must_lead(on, self.feed, fence, NAME)
             if not merged:
                 taken.extend(_one_level(on.files.values()))
-            if not taken or any(file.path not in on.files for file in taken):
-                return 0
-            if not merged:
-                merged.append(self._write(self._batches(taken)))
-            now_ms = world.now_us() // 1000
-            removes = [file.removed(now_ms, data_change=True) for file in taken]
-            return len(taken) if self._put(on, [*merged, *removes], fence) else None
+                if taken:
+                    merged.append(self._write(self._batches(taken)))
+            return self._exchange(on, taken, merged, fence, len(taken))
 
         return self._commit(attempt)
+
+    def drop(self, fence: int, before: int, age_s: float, needed: Collection[int]) -> int:
+        """Drop the feed's rows of epochs in front of `before`, of files that were written so many seconds ago, but for
+        `needed` ones and those that these build on; how many rows those were. Files are written again in one commit,
+        each once at least half of the feed's rows may go.
+        """
+        on, written_ms = self._log.newest(), world.now_us() // 1000 - age_s * 1000
+        files = () if on is None else on.files.values()
+        old = [f for f in files if f.add.modification_time < written_ms and self._has_old(f, before)]
+        known = self._old
+        self._old = {f.path: known[f.path] if f.path in known else self._numbers(f.path, None) for f in old}
+        held = self._old
+        # Rows behind the last of the old ones build on it, on what it builds on, or on later ones.
+        behind = [row.commit.epoch for row in self.last(1, before - 1)]
+        stay = self._with_bases(on, [*needed, *behind])
+        needless = {path: len(numbers) - len(stay.intersection(numbers)) for path, numbers in held.items()}
+        taken = [file for file in old if needless[file.path] * 2 >= max(1, len(held[file.path]))]
+        if not taken:
+            return 0
+        rest = list(self._rest(taken, stay))
+        merged = [self._write(rest)] if rest else []
+        dropped = sum(needless[file.path] for file in taken)
+        return self._commit(lambda on: self._exchange(on, taken, merged, fence, dropped))
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the table's log where one is due. Raises SinkError."""
@@ -196,6 +217,18 @@ class EpochsTable:
         marks = [*remarked(on), fenced(self.feed, fence), *carried]
         return self._log.put(on, info, [*marks, *actions]) is not None
 
+    def _exchange(
+        self, on: Snapshot, taken: Sequence[LakeFile], instead: Sequence[Add], fence: int, result: int
+    ) -> int | None:
+        """Commit files in place of others: the result, 0 where one of these is gone, None when another commit came
+        first."""
+        must_lead(on, self.feed, fence, NAME)
+        if not taken or any(file.path not in on.files for file in taken):
+            return 0
+        now_ms = world.now_us() // 1000
+        removes = [file.removed(now_ms, data_change=True) for file in taken]
+        return result if self._put(on, [*instead, *removes], fence) else None
+
     def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> Add:
         path = f"{world.token()}.parquet"
         told = ("feed", "epoch")
@@ -238,6 +271,30 @@ class EpochsTable:
         for file in files:
             with lake_parquet(self._directory / file.path) as source:
                 yield from source.iter_batches(_BATCH_ROWS)
+
+    def _has_old(self, file: LakeFile, before: int) -> bool:
+        """Whether a file has rows of the feed, and none of an epoch from `before` on."""
+        told = _EpochsFile.of(file)
+        return told.last < before and told.feed in (None, self.feed)
+
+    def _with_bases(self, on: Snapshot | None, epochs: Iterable[int]) -> set[int]:
+        """Some epochs, and those whole ones on which their rows build."""
+        asked = set(epochs)
+        for epoch in asked - self._bases.keys():
+            record = self._record(on, epoch)
+            link = None if record is None else link_of(record["manifest"].encode())
+            self._bases[epoch] = epoch if link is None else link.epoch
+        self._bases = {epoch: self._bases[epoch] for epoch in asked}
+        return asked.union(self._bases.values())
+
+    def _rest(self, files: Sequence[LakeFile], stay: Collection[int]) -> Iterator[pa.RecordBatch]:
+        """The rows of other feeds, and those of ours that stay."""
+        numbers = pa.array(sorted(stay), pa.int64())
+        for batch in self._batches(list(files)):
+            others = pc.not_equal(batch["feed"], self.feed)
+            rows = batch.filter(pc.or_(others, pc.is_in(batch["epoch"], numbers)))
+            if rows.num_rows:
+                yield rows
 
     def _mine(self, rows: pa.Table) -> list[Record]:
         return [record for record in rows.to_pylist() if record["feed"] == self.feed]

@@ -31,20 +31,24 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """What a window asks of a commit: when it was made, in seconds since 1970, and which files it removed."""
+    """What a window asks of a commit: when it was made, in seconds since 1970, which files it removed, and the epoch
+    that it brings the table to, 0 where it brings none."""
 
     made: float | None
     removed: tuple[str, ...]
+    epoch: int
 
 
 class Followed:
     """A log whose entries are read once: an entry never changes, so a later window reads those alone that have come
-    since. In memory are the entries of the last window and of ATTEMPT_SECONDS before it."""
+    since. In memory are the entries of the last window and of ATTEMPT_SECONDS before it. `app`: the application whose
+    version is the table's epoch."""
 
-    def __init__(self, log: DeltaLog) -> None:
-        self.log = log
+    def __init__(self, log: DeltaLog, app: str = "") -> None:
+        self.log, self._app = log, app
         self._entries: dict[int, _Entry] = {}
         self._made: dict[int, float] = {}
+        self._first = -1, 0  # the oldest of these versions, and the epoch that it is
         self._gone = -1  # the newest version whose entry was found to be gone
 
     def window(self, on: Snapshot, keep_seconds: float, needed: int | None = None) -> Window:
@@ -85,6 +89,17 @@ class Followed:
         """How many entries are in memory."""
         return len(self._entries)
 
+    def epochs(self) -> set[int]:
+        """The epochs that the table was in the last window, and in ATTEMPT_SECONDS before it. Raises SinkError."""
+        found = {entry.epoch for entry in self._entries.values()} - {0}
+        first = min(self._entries, default=None)
+        if first is not None and not self._entries[first].epoch:
+            if self._first[0] != first:
+                then = self.log.told_at(first)
+                self._first = first, 0 if then is None else then.transactions.get(self._app, 0)
+            found.add(self._first[1])
+        return found
+
     def made(self, version: int) -> float:
         """When a version was made, in seconds since 1970; 0, long ago, where its entry is gone or does not tell. Raises
         SinkError."""
@@ -110,10 +125,11 @@ class Followed:
                     if found is None:
                         self._gone = max(self._gone, number)
                     else:
-                        known[number] = _entry_of(found)
+                        known[number] = _entry_of(found, self._app)
         return known.get(version)
 
 
-def _entry_of(found: list[Line]) -> _Entry:
-    removed = (line.remove for line in found if line.remove is not None)
-    return _Entry(seconds_of(found), tuple(name for remove in removed for name in files_of(remove)))
+def _entry_of(found: list[Line], app: str) -> _Entry:
+    removed = (name for line in found if line.remove is not None for name in files_of(line.remove))
+    epoch = next((line.txn.version for line in found if line.txn and line.txn.app_id == app), 0)
+    return _Entry(seconds_of(found), tuple(removed), epoch)

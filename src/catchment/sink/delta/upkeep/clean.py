@@ -60,6 +60,9 @@ class Cleaner:
         self._followed: dict[Location, Followed] = {}
         self._shared = [DeltaLog(directory(root)) for directory in (epochs_dir, versions_dir, kept_dir)]
         self._replaced: set[tuple[TableId, int]] = set()  # copies of which no reader needs an earlier one
+        self.standing: set[int] = (
+            set()
+        )  # the epochs that plain tables were within the window, as of the last turn
 
     def clean(self, keeping: Keeping) -> int:
         """Clean all tables of the feed, as of its newest committed epoch, whose files stay in any case; how many files
@@ -68,6 +71,7 @@ class Cleaner:
         A table that cannot be cleaned keeps no other from its turn; then the first SinkError is raised.
         """
         row = self._epochs.newest()
+        self.standing = set()
         if row is None:
             return 0
         work: list[Callable[[], int]] = [partial(self._clean_staged, keeping)]
@@ -148,8 +152,9 @@ class Cleaner:
         there, on = present(log.directory), log.newest()
         if on is None:
             return 0
-        followed, seconds = self._follow(log), keeping.seconds
+        followed, seconds = self._follow(log, epoch_app(self._feed, shape.table)), keeping.seconds
         window = followed.window(on, seconds)
+        self.standing |= followed.epochs()
         held = hold(self._root, self._feed, shape.table, log, keeping.epochs, window.since)
         kept = {one.version for one in held.versions}
         self._thin_out(followed, there, window, max(LOG_SECONDS, seconds + ATTEMPT_SECONDS), kept)
@@ -178,10 +183,10 @@ class Cleaner:
             if shape.generation < began <= row.manifest.epoch and Tail(shape.table, began) not in kept
         )
 
-    def _follow(self, log: DeltaLog) -> Followed:
+    def _follow(self, log: DeltaLog, app: str = "") -> Followed:
         found = self._followed.get(log.directory)
         if found is None or found.log is not log:
-            found = self._followed[log.directory] = Followed(log)
+            found = self._followed[log.directory] = Followed(log, app)
         return found
 
     def _thin_out(

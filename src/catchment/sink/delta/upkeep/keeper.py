@@ -26,6 +26,7 @@ from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.upkeep.clean import Cleaner, Keeping
+from catchment.sink.delta.upkeep.forget import Forgetting
 from catchment.sink.delta.upkeep.logs import Logs
 from catchment.sink.delta.upkeep.table import keep_up
 from catchment.sink.delta.upkeep.versions import Versions
@@ -65,6 +66,7 @@ class Keeper:
         self._root, self._feed = location(root), feed
         self._epochs = EpochsTable(self._root, feed)
         self._logs = Logs(self._root)
+        self._forgetting = Forgetting(self._epochs, self._logs)
         self._cleaner = Cleaner(self._root, feed, self._epochs, self._logs)
         self._stood: set[tuple[TableId, int]] = set()
         self._indexes: dict[TableId, Index] = {}
@@ -100,7 +102,7 @@ class Keeper:
             self._epochs.checkpoint()
         except CatchmentError as error:
             failures.append(error)
-        deleted = self._clean(order) if order.cleans else 0
+        deleted = self._clean(order, newest) if order.cleans else 0
         if failures:
             raise failures[0]
         return Settled(changes, deleted)
@@ -117,15 +119,18 @@ class Keeper:
     def _settle_standing(self, order: UpkeepOrder, newest: Manifest) -> None:
         """Bring the plain tables of stale tables, and of those that left, to the last epoch that has them. One that
         goes on from there has been brought there."""
-        stand = [(one.table, one.epoch) for one in newest.stale if not one.settles]
-        stand += [(one.table, one.epoch) for one in newest.outside if one.epoch]
-        for table, epoch in stand:
-            if (table, epoch) in self._stood or (order.tables is not None and table not in order.tables):
+        for table, epoch in sorted(self._stands(newest) - self._stood):
+            if order.tables is not None and table not in order.tables:
                 continue
             shape = self._shape_at(table, epoch)
             if self._is_whole(shape):
                 self._keep_up(order, shape, epoch)
             self._stood.add((table, epoch))
+
+    def _stands(self, newest: Manifest) -> set[tuple[TableId, int]]:
+        """The tables that stand as of an earlier epoch, and that epoch."""
+        stale = {(one.table, one.epoch) for one in newest.stale if not one.settles}
+        return stale | {(one.table, one.epoch) for one in newest.outside if one.epoch}
 
     def _is_whole(self, shape: TableShape) -> bool:
         """Whether plain table and tail belong together: of a table that left somebody may have removed one of them."""
@@ -160,7 +165,7 @@ class Keeper:
             )
         return row.manifest.shape(table)
 
-    def _clean(self, order: UpkeepOrder) -> int:
+    def _clean(self, order: UpkeepOrder, newest: Manifest) -> int:
         """Join the files of the epochs table, and remove what nobody needs; how many files that were. A later run that
         has come cleans by its own rules."""
         failures: list[CatchmentError] = []
@@ -173,6 +178,9 @@ class Keeper:
         kept = self._kept.change(order.fence, lambda known: self._wanted(order.past, known))
         clean_index(None if order.index is None else Path(order.index))
         deleted = self._cleaner.clean(Keeping(order.keep_seconds, order.attempt_seconds, kept))
+        # A table that was just left or went stale may have epochs that wait: a settle asks for their rows.
+        if self._stands(newest) <= self._stood:
+            self._forgetting.drop(order.fence, newest, kept, self._cleaner.standing)
         if failures:
             raise failures[0]
         return deleted
