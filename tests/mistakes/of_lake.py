@@ -131,6 +131,13 @@ OF_LAKE = (
         found_by="layers/sink/test_at.py::test_a_clock_that_was_ahead",
     ),
     Mistake(
+        name="a reader of the past is given an earlier epoch than the one that was dropped",
+        file="api/epochs.py",
+        right="if following is not None and following.manifest.previous != row.commit.epoch:",
+        wrong="if following is not None and following.manifest.previous == row.commit.epoch - 1 < 0:",
+        found_by="layers/sink/test_at.py::test_epochs_that_are_not_known_any_more",
+    ),
+    Mistake(
         name="the epochs table keeps every row",
         file="sink/delta/upkeep/forget.py",
         right="        if last is None:\n            return 0\n",

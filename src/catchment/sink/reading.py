@@ -128,6 +128,10 @@ class Epochs(Protocol):
         """The one of exactly that number; None when it was not committed."""
         ...
 
+    def after(self, epoch: int) -> EpochRow | None:
+        """The first one that is known behind a number; None where none is. Its manifest names the one before it."""
+        ...
+
     def cut_by(self, time_us: int) -> EpochRow | None:
         """The newest one that was cut at or before a time (microseconds since 1970); None where none was. Numbers need
         not tell: they are ahead of time after a clock that was ahead is set back."""

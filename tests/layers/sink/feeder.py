@@ -25,7 +25,7 @@ class Feeder:
         self.root = root
         self.feed = feed
         self.sink = DeltaSink(root, feed)
-        self.epoch = 0
+        self.epoch = self._committed = 0
         self.time_us = 0
 
     def commit(
@@ -35,6 +35,8 @@ class Feeder:
             log = DeltaLog(tail_of(self.root, added.shape))
             create_table(log, delta_schema(added.shape), [PART], self.feed)
         record = replace(manifest(self.epoch, shapes, *deltas, feed=self.feed), stale=stale)
+        record = replace(record, previous=self._committed or record.previous)
+        self._committed = self.epoch
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)
         commit = Commit(self.epoch, name_of(record), record.time_us + LATENCY_US, versions)

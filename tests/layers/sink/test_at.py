@@ -19,6 +19,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from tests.layers.sink.endurance import passing
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
 from tests.world.settled import carry_out, clean_feed
@@ -87,6 +88,19 @@ def test_a_clock_that_was_ahead(tmp_path: Path) -> None:
     assert rows_at(feeder, epoch_number(int(now - 1190 + 3600))) == 3
     with pytest.raises(ConfigError, match="lies in the future"):
         rows_at(feeder, datetime.fromtimestamp(now + 60, UTC))
+
+
+def test_epochs_that_are_not_known_any_more(tmp_path: Path) -> None:
+    """Between two epochs that stayed nobody is given the first of them without a word."""
+    feeder, table = Feeder(tmp_path), EpochsTable(tmp_path, FEED)
+    with passing(4 * 86_400.0) as clock:
+        numbers = [feeder.put_at(clock.seconds + row, 0, ORDERS, (row, "x")) for row in range(6)]
+        clock.seconds += 4 * 86_400.0
+        assert table.drop(1, numbers[5], 86_400.0, [numbers[0], numbers[3]]) == 2
+    assert [row_id + 1 for row_id in (0, 3, 4, 5)] == [rows_at(feeder, numbers[n]) for n in (0, 3, 4, 5)]
+    for at in (numbers[1], numbers[2], datetime.fromtimestamp((numbers[2] >> 32) + 0.9, UTC)):
+        with pytest.raises(SinkError, match=r"is not known any more: .* before it and .* after it"):
+            rows_at(feeder, at)
 
 
 def test_a_cut_counts_and_not_its_commit(timed: Feeder) -> None:

@@ -167,6 +167,15 @@ class EpochsTable:
         record = self._record(on, epoch)
         return None if record is None else self._reader(on).row(record)
 
+    def after(self, epoch: int) -> EpochRow | None:
+        """The first epoch behind a number of those that the table has; None where it has none."""
+        on = self._log.newest()
+        found = _LAST_EPOCH
+        for file in sorted(_files(on), key=lambda f: f.first):
+            if file.first < found and file.last > epoch:
+                found = min([found, *(n for n in self._numbers(file.path, None) if n > epoch)])
+        return None if found == _LAST_EPOCH else self._row(on, self._reader(on), found)
+
     def cut_by(self, time_us: int) -> EpochRow | None:
         """The newest epoch that was cut at or before a time (microseconds since 1970); None where none was."""
         on = self._log.newest()
