@@ -171,7 +171,7 @@ def _at_or_before(place: Place, newest: EpochRow, at: At, tables: Collection[Tab
     if following is not None and following.manifest.previous != row.commit.epoch:
         sides = f"{epoch_text(row.commit.epoch)} before it and {epoch_text(following.commit.epoch)} after it"
         raise SinkError(
-            f"{place.path}: the newest epoch of {name} at or before {moment.said} is not known any more: of epochs that "
+            f"{place.path}: the newest epoch of {name} at or before {moment.said} is not known any more: of those that "
             f"are older than two days a lake knows those that it keeps; the nearest: {sides}"
         )
     return row

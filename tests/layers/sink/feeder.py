@@ -39,7 +39,7 @@ class Feeder:
         self._committed = self.epoch
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)
-        commit = Commit(self.epoch, name_of(record), record.time_us + LATENCY_US, versions)
+        commit = Commit(self.epoch, name_of(record), (self.time_us or 1) + LATENCY_US, versions)
         EpochsTable(self.root, self.feed).append(record, commit, 1)
 
     def put_at(self, seconds: float, tick: int, table: TableShape, *rows: Row) -> int:

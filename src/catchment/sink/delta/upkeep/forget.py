@@ -1,14 +1,13 @@
 """Which rows of the epochs table nobody asks for any more.
 
-All of the last days stay, and all from the oldest epoch on that waits to be settled. Of older ones those stay that are
-kept, that plain tables were within the window of changes, and as of which tables stand.
+All of the two days before the newest one stay, and all from the oldest on that waits to be settled. Of older ones those
+stay that are kept, that plain tables were within the window of changes, and as of which tables stand.
 """
 
 from collections.abc import Collection, Iterator
 
-from catchment import world
 from catchment.model.epoch import Manifest
-from catchment.model.epoch_number import epoch_number
+from catchment.model.epoch_number import epoch_number, gci_of
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app
@@ -16,7 +15,7 @@ from catchment.sink.delta.tail.dated import with_epochs
 from catchment.sink.delta.upkeep.logs import Logs
 
 # Longer than the longest window of readers, and of readers of changes (config.sink.KEEP_SECONDS_MAX, ATTEMPT_SECONDS).
-EPOCHS_SECONDS = 2 * 86_400.0
+EPOCHS_SECONDS = 2 * 86_400
 
 
 def referred(manifest: Manifest) -> Iterator[int]:
@@ -55,7 +54,7 @@ class Forgetting:
 
     def _before(self, newest: Manifest) -> int:
         """Rows of epochs in front of this one may go."""
-        since = epoch_number(max(0, int(world.now_us() / 1e6 - EPOCHS_SECONDS)))
+        since = epoch_number(max(0, gci_of(newest.epoch) - EPOCHS_SECONDS))
         tails = (self._logs(shape)[1] for shape in newest.followed)
         waiting = (
             epoch
