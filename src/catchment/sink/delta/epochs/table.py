@@ -208,6 +208,11 @@ class EpochsTable:
         return [reader.row(record) for record in sorted(records, key=lambda r: r["epoch"])]
 
     @property
+    def log(self) -> DeltaLog:
+        """The log of the table, as far as this object has read it."""
+        return self._log
+
+    @property
     def _app(self) -> str:
         return f"catchment/{self.feed}/epochs"
 

@@ -58,7 +58,7 @@ class Cleaner:
         self._root, self._feed = root, feed
         self._epochs, self._logs = epochs, logs
         self._followed: dict[Location, Followed] = {}
-        self._shared = [DeltaLog(directory(root)) for directory in (epochs_dir, versions_dir, kept_dir)]
+        self._shared = [epochs.log, DeltaLog(versions_dir(root)), DeltaLog(kept_dir(root))]
         self._replaced: set[tuple[TableId, int]] = set()  # copies of which no reader needs an earlier one
         self.standing: set[int] = (
             set()
