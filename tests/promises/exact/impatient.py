@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from catchment.cli.main import execute
-from catchment.sink.delta.log import own_checkpoint
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.plain import due
 
 FAN = 3
@@ -19,7 +19,7 @@ def be_impatient(put: Callable[[object, str, object], None] = setattr) -> None:
     """Lower the limits of this process; `put` as `MonkeyPatch.setattr`."""
     put(due, "FAN", FAN)
     put(due, "LARGE_ROWS", LARGE_ROWS)
-    put(own_checkpoint, "INTERVAL", CHECKPOINT_INTERVAL)
+    put(checkpoint, "INTERVAL", CHECKPOINT_INTERVAL)
 
 
 if __name__ == "__main__":
