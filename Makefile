@@ -127,4 +127,5 @@ $(VENV)/core.stamp: $(VENV)/installed.stamp $(CORE)
 	@if [ -n "$$(find $(CORE) -newer $(VENV)/installed.stamp)" ]; then \
 	    echo "Compiling the core ..."; $(BIN)/python setup.py --quiet build_ext --inplace; \
 	fi
+	@$(BIN)/python -m compileall -q src
 	@touch $@

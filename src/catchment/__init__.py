@@ -49,5 +49,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     """What reads a lake or commands a feed, imported at its first use: tasks on executors need none of it."""
     if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+        from catchment.model.extras import needing
+
+        with needing(f"catchment.{name}", "stream" if name == "stream" else "local"):
+            return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module catchment has no attribute {name}")

@@ -11,7 +11,8 @@ import msgspec
 from catchment.api.moment import BEGIN, At, Epoch, at_or_before, exact
 from catchment.model.epoch import EpochRow
 from catchment.model.epoch_number import epoch_text
-from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
+from catchment.model.errors import CatchmentError, ConfigError, SinkError
+from catchment.model.extras import needing
 from catchment.model.location import Location, ObjectPath, location
 from catchment.model.table import TableId
 from catchment.sink.reading import Reading
@@ -140,13 +141,9 @@ def _absolute(place: Location) -> Location:
 
 
 def _feed(file: Path) -> "Feed":
-    try:
+    directory = "give the lake's directory, which is sink.path in that file"
+    with needing(f"{file}: reading by a feed file", "stream", directory):
         from catchment.config.file import load
-    except ModuleNotFoundError as fault:
-        raise NotInstalled(
-            f"{file}: reading by a feed file needs pip install 'catchment[feed]' ({fault.name} is missing); or give "
-            "the lake's directory, which is sink.path in that file"
-        ) from None
     return load(file, secrets=())
 
 

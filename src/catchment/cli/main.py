@@ -17,6 +17,7 @@ from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.cli.signals import STOPPING, Heard
 from catchment.cli.start import VERSION
 from catchment.model.errors import CatchmentError
+from catchment.model.extras import needing
 
 # Each command lies in a module of its own, imported when it is called: `status` need not wait for Spark to
 # load. What `--help` says of a command stands here as well, since it is asked of all commands at once.
@@ -48,7 +49,8 @@ Exit codes:
   2    the feed file or an argument     8    no room for temporary files
   3    a shard refuses or is unusable   9    an Avro file is whole; begin the next
   4    bytes of a shard make no sense   10   caught up, but for tables that it names
-  5    the lake refuses or is wrong     70   a fault of this program
+  5    the lake refuses or is wrong     11   verify could not compare all of it
+                                        70   a fault of this program
                                         130  stopped by Ctrl-C or SIGTERM
 """
 
@@ -82,8 +84,10 @@ def cli() -> None:
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. A command returns its own code, or None for 0."""
+    command = next((argument for argument in arguments if argument in _COMMANDS), "")
     try:
-        result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False)
+        with needing(f"catchment {command}", "serve" if command == "serve" else "local"):
+            result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         return _stopped()
     except Exception as error:

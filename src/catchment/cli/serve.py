@@ -9,7 +9,6 @@ import click
 
 from catchment.cli.signals import stopped_by_signals
 from catchment.config import ServeConfig, load_server
-from catchment.model.errors import NotInstalled
 
 _LOOK_SECONDS = 0.5
 
@@ -23,13 +22,10 @@ def serve_command(file: Path) -> int:
     server of the same feeds takes them up.
     """
     config = load_server(file)
-    try:
-        from catchment.serve.server.feeds import feeds_of
-        from catchment.serve.server.server import Server
-    except ModuleNotFoundError as fault:
-        raise NotInstalled(
-            f"serve: this command needs pip install 'catchment[serve]' ({fault.name} is missing)"
-        ) from None
+    # Not above: what is wrong in the file is said without gRPC, too.
+    from catchment.serve.server.feeds import feeds_of
+    from catchment.serve.server.server import Server
+
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     with stopped_by_signals(restore=_nothing) as stop:
         feeds = feeds_of(config)

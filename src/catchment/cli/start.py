@@ -17,7 +17,8 @@ def main() -> None:
             print(VERSION)
             return
         print(
-            f"catchment: the command needs pip install 'catchment[feed]' ({fault.name} is missing)",
+            f"catchment: the command needs pip install 'catchment[local]', or 'catchment[feed]' for "
+            f"feeds on Spark ({fault.name} is missing)",
             file=sys.stderr,
         )
         sys.exit(NotInstalled.exit_code)

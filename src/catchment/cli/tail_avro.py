@@ -3,7 +3,8 @@
 from catchment import world
 from catchment.cli.pipe import Pipe
 from catchment.cli.vgtid_file import VGtidFile
-from catchment.model.errors import FileComplete, NotInstalled
+from catchment.model.errors import FileComplete
+from catchment.model.extras import needing
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.stream import Stream
 from catchment.serve.stream.vgtid import written
@@ -11,12 +12,8 @@ from catchment.serve.stream.vgtid import written
 
 def tell_as_avro(stream: Stream, pipe: Pipe, kept: VGtidFile | None, *, until_copied: bool) -> None:
     """Raises FileComplete where the next file is to begin: behind the last vgtid, of which all is written."""
-    try:
+    with needing("--format avro", "local"):
         from catchment.serve.formats.avro import AvroFile
-    except ModuleNotFoundError as fault:
-        raise NotInstalled(
-            f"--format avro needs pip install 'catchment[feed]' ({fault.name} is missing)"
-        ) from None
     file = AvroFile(stream.tables, lambda: world.now_us() // 1000)
     try:
         for turn in stream.turns():

@@ -76,7 +76,7 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path, feed: Path
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "catchment: serve: this command needs pip install 'catchment[serve]' (grpc is missing)\n"
+        "catchment: catchment serve needs pip install 'catchment[serve]' (grpc is missing)\n"
     )
 
 

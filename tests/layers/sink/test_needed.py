@@ -35,6 +35,6 @@ def test_a_timestamp_is_fetched_from_duckdb(lake: Path) -> None:
 def test_what_is_not_installed_is_named(lake: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     state = read(lake, "shop.t")
-    said = rf"^{package}\(\) needs {package}, which is not installed: pip install 'catchment\[{package}\]'$"
+    said = rf"^{package}\(\) needs pip install 'catchment\[{package}\]' \({package} is missing\)$"
     with pytest.raises(NotInstalled, match=said):
         getattr(state, package)()

@@ -75,8 +75,8 @@ except NotInstalled as error:
     done = alone(script, file)
     assert done.stderr == ""
     assert done.stdout == (
-        f"{file}: reading by a feed file needs pip install 'catchment[feed]' (pydantic is missing); or give the lake's "
-        "directory, which is sink.path in that file\n"
+        f"{file}: reading by a feed file needs pip install 'catchment[stream]' (pydantic is missing); or give the "
+        "lake's directory, which is sink.path in that file\n"
     )
 
 
@@ -87,7 +87,8 @@ except NotInstalled as error:
         (
             ["run", "feed.yaml"],
             2,
-            "catchment: the command needs pip install 'catchment[feed]' (click is missing)",
+            "catchment: the command needs pip install 'catchment[local]', or 'catchment[feed]' for feeds on Spark "
+            "(click is missing)",
         ),
     ],
 )

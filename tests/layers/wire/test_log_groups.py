@@ -178,7 +178,8 @@ def test_statements_and_ddl(session: Session, shard: PrivateServer, table: Table
     assert "é😀" in ddl[0].sql
     (statement,) = [fact for fact in decoder.facts if isinstance(fact, facts.Statement)]
     assert (statement.group, statement.sql) == (2, "INSERT INTO t VALUES (@v)")
-    assert kinds(decoder) == ["ddl", "ddl", "transaction", "ddl", "ddl"]
+    completed = "completed ddl"
+    assert kinds(decoder) == [completed, "ddl", "transaction", completed, completed]
     assert kept(decoder) == [5]
 
 

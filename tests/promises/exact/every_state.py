@@ -64,8 +64,8 @@ LIVES: dict[str, Life] = {
         renewed=1,
     ),
     "renewed_apart": Life(
-        on_first=["ALTER TABLE {t} MODIFY n BIGINT DEFAULT (1 + 1)"],
-        on_second=["UPDATE {t} SET n = 6 WHERE id = 7", "ALTER TABLE {t} MODIFY n BIGINT DEFAULT (1 + 1)"],
+        on_first=["ALTER TABLE {t} MODIFY n MEDIUMINT"],
+        on_second=["UPDATE {t} SET n = 6 WHERE id = 7", "ALTER TABLE {t} MODIFY n MEDIUMINT"],
         renewed=1,
     ),
     "restarted": Life(first=["UPDATE {t} SET n = 8 WHERE id = 8"], renewed=1),

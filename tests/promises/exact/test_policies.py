@@ -127,6 +127,6 @@ def test_doctor_tells_what_is_ahead_of_each(steps: Steps, capsys: pytest.Capture
 
 def test_a_rule_that_is_none(steps: Steps) -> None:
     begun(steps, "t")
-    steps.set(ddl=[{"match": "nowhere", "schema_change": FAIL}])
+    steps.set(ddl=[{"match": "/nowhere/", "schema_change": FAIL}])
     with pytest.raises(ConfigError, match=r"ddl\[0\]\.match"):
         steps.run()

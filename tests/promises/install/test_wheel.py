@@ -100,7 +100,7 @@ def test_a_reader(wheel: Path, lake: Path, tmp_path: Path, versions: str) -> Non
         *(str(WHOLE), f"{moment().timestamp()}", "2", "1", __version__)
     ]
     assert done(programs / "catchment", "--version").startswith(f"catchment {__version__}")
-    assert "needs pip install 'catchment[feed]'" in done(programs / "catchment", "run", "feed.yaml", code=2)
+    assert "needs pip install 'catchment[local]'" in done(programs / "catchment", "run", "feed.yaml", code=2)
     assert "pip install 'catchment[pandas]'" in done(programs / "python", "-c", PANDAS, lake, code=1)
     if versions == "newest":
         done(programs / "pip", "install", "-q", f"{wheel}[pandas]")
@@ -142,7 +142,8 @@ feeds: [{file: feed.yaml, tokens: [a-token-of-16-signs]}]
 
 
 def test_a_feed(wheel: Path, lake: Path, tmp_path: Path) -> None:
-    programs = environment(tmp_path / "feed", f"{wheel}[feed]")
+    """First without PySpark: a feed on Spark says what it needs."""
+    programs = environment(tmp_path / "feed", f"{wheel}[local]")
     assert done(programs / "catchment", "--version").startswith(f"catchment {__version__}")
     assert "FEED.yaml" in done(programs / "catchment", "doctor", "--help")
     file = tmp_path / "feed.yaml"
@@ -152,6 +153,11 @@ source: {{keyspace: shop, shards: [{{name: "-80", host: 127.0.0.1, port: 1, user
 tables: [shop.*]
 sink: {{path: "{lake}"}}
 """)
+    assert "needs pip install 'catchment[feed]'" in done(programs / "catchment", "run", file, code=2)
+    with file.open("a") as text:
+        text.write("engine: local\n")
+    assert "shard -80" in done(programs / "catchment", "run", file, "--until-caught-up", code=3)
+    done(programs / "pip", "install", "-q", "--use-pep517", f"{wheel}[feed]")
     assert "shard -80" in done(programs / "catchment", "doctor", file, code=3)
     assert "1970-01-01T00:00:00Z.0001" in done(programs / "catchment", "epochs", file)
     assert done(programs / "python", "-c", READ, lake).split()[0] == str(WHOLE)

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catchment.model.errors import NotInstalled
+from catchment.model.extras import needing
 from catchment.model.location import ObjectPath
 from catchment.sink.storage.port import StorageAway, Stored
 
@@ -251,13 +251,8 @@ class _Opened(io.RawIOBase):
 @cache
 def object_storage(store: str) -> ObjectStorage:
     """The bucket of an address, `s3://bucket`; one client serves all threads. Raises NotInstalled, OSError."""
-    try:
+    with needing(f"{store}: a lake in an object store", "objects"):
         import obstore.store
-    except ModuleNotFoundError:
-        raise NotInstalled(
-            f"{store}: a lake in an object store needs obstore, which is not installed: "
-            "pip install 'catchment[objects]'"
-        ) from None
     with _as_os_error(ObjectPath(store)):
         return ObjectStorage(
             obstore.store.from_url(

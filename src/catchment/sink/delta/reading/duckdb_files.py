@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from catchment.model.errors import NotInstalled
+from catchment.model.extras import needing
 from catchment.model.location import ObjectPath, location
 from catchment.sink.storage.choice import storage_of
 
@@ -19,13 +19,8 @@ def let_read(connection: "duckdb.DuckDBPyConnection", paths: Iterable[str]) -> N
     if not asked:
         return  # DuckDB would import fsspec to say which file systems it has
     for scheme in asked.keys() - set(connection.list_filesystems()):
-        try:
+        with needing(f"{scheme}:// in DuckDB", "objects"):
             from obstore.fsspec import FsspecStore
-        except ModuleNotFoundError as fault:
-            raise NotInstalled(
-                f"{scheme}:// is read in DuckDB by {fault.name}, which is not installed: "
-                "pip install 'catchment[objects]'"
-            ) from None
         allows = storage_of(asked[scheme]).options().get("allow_http") == "true"
         known: Any = scheme  # one of SCHEMES
         connection.register_filesystem(FsspecStore(known, client_options={"allow_http": allows}))
