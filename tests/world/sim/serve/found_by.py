@@ -37,7 +37,7 @@ FOUND_BY: dict[str, int] = {
     "a_stream_goes_on_when_another_one_has_its_name": 25,
     "two_streams_begin_a_name": 210,
     "what_is_acknowledged_while_a_stream_opens_is_told_again": 145,
-    "at_its_limit_a_stream_waits_for_what_it_gave_itself": 265,
+    "at_its_limit_a_stream_waits_for_what_it_gave_itself": 1304,
     "a_subscriber_is_given_all_at_once": 25,
     "whose_name_was_taken_is_told_to_go_on": 24,
     "a_subscriber_may_not_ask_for_other_heartbeats": 24,
