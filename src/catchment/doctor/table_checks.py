@@ -21,6 +21,7 @@ _LISTED = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
 WHERE TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
 """
+_OF_REGEX = "; a `/regex/` is compared with the whole of schema.table"
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
 
@@ -167,7 +168,7 @@ def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
             "",
             f"rule {rule} takes no table on any shard",
             risk,
-            "correct `tables`; a `/regex/` is compared with the whole of schema.table",
+            "correct `tables`" + (_OF_REGEX if rule.startswith("/") else ""),
         )
         for rule in idle
     ]

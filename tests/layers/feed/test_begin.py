@@ -37,6 +37,8 @@ def test_a_rule_that_takes_no_table(
     schema = with_table(shard, fresh_schema)
     feed = feed_of(tmp_path, shard, tables=(f"{schema}.*", f"{schema}.ordres", f"!{schema}.tmp"))
     must_not_begin(feed, rf"^rule {schema}\.ordres takes no table on any shard: .*; correct `tables`$")
+    feed = feed_of(tmp_path, shard, tables=(f"{schema}.*", f"/{schema}.ordre/"))
+    must_not_begin(feed, "correct `tables`; a `/regex/` is compared with the whole of schema.table$")
 
 
 def test_two_shards_that_are_one_server(
