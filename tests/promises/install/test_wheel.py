@@ -154,9 +154,9 @@ tables: [shop.*]
 sink: {{path: "{lake}"}}
 """)
     assert "needs pip install 'catchment[feed]'" in done(programs / "catchment", "run", file, code=2)
-    with file.open("a") as text:
-        text.write("engine: local\n")
-    assert "shard -80" in done(programs / "catchment", "run", file, "--until-caught-up", code=3)
+    alone = tmp_path / "local.yaml"
+    alone.write_text(file.read_text().replace(str(lake), str(tmp_path / "lake")) + "engine: local\n")
+    assert "shard -80" in done(programs / "catchment", "run", alone, "--until-caught-up", code=3)
     done(programs / "pip", "install", "-q", "--use-pep517", f"{wheel}[feed]")
     assert "shard -80" in done(programs / "catchment", "doctor", file, code=3)
     assert "1970-01-01T00:00:00Z.0001" in done(programs / "catchment", "epochs", file)
