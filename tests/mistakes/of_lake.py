@@ -332,9 +332,23 @@ OF_LAKE = (
     Mistake(
         name="adopt commits an epoch that still names the old server",
         file="feed/adopt.py",
-        right="position=position, sealed=None",
+        right="position=found.position, sealed=None",
         wrong="sealed=None",
         found_by="promises/crash/test_adopt.py::test_a_moved_server_is_adopted_and_the_feed_goes_on",
+    ),
+    Mistake(
+        name="adopt --copy follows the rows of the old server on the new one",
+        file="feed/adopt.py",
+        right="        return begun_again(standing, begun, epoch, world.now_us())\n",
+        wrong="        found = _Found(found.server, (), position)\n",
+        found_by="promises/crash/test_adopt.py::test_a_promoted_replica_is_adopted_with_a_copy",
+    ),
+    Mistake(
+        name="the tables of a server that was adopted with a copy wait for an order",
+        file="feed/adopt.py",
+        right="waits=False",
+        wrong="waits=True",
+        found_by="promises/crash/test_adopt.py::test_a_promoted_replica_is_adopted_with_a_copy",
     ),
     Mistake(
         name="adopt does not compare open XA transactions",

@@ -1,4 +1,4 @@
-"""`catchment adopt`: go on with a shard's server that was moved, renamed or restored with its log."""
+"""`catchment adopt`: go on with another server for a shard."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +15,25 @@ from catchment.state.faults import from_environment
 
 @click.command()
 @feed_argument
-@click.option("--shard", required=True, metavar="NAME", help="The shard whose server has another name now.")
+@click.option(
+    "--shard", required=True, metavar="NAME", help="The shard for which another server answers now."
+)
+@click.option(
+    "--copy",
+    is_flag=True,
+    help="Where the log does not go on there, copy the shard's tables again, in place.",
+)
 @click.option("--dry-run", is_flag=True, help="Compare, and write nothing.")
-def adopt(file: Path, shard: str, dry_run: bool) -> None:
-    """Go on with a shard's server that has another hostname, port or server_id now, with the same data and log.
+def adopt(file: Path, shard: str, copy: bool, dry_run: bool) -> None:
+    """Go on with the server that answers for a shard now.
 
-    The log there must go on behind the feed's position. The command compares file, birth, GTIDs, the event at the
-    position and open XA PREPAREs, and refuses what does not fit. Stop the feed first.
+    A server that was moved, renamed or restored with its data and log goes on where the feed stands. The command
+    compares file, birth, GTIDs, the event at the position and open XA PREPAREs, and refuses what does not fit.
+
+    A replica that was promoted has a log of its own. With --copy the feed goes on with it, too: the next run copies the
+    shard's tables again, while the other tables are followed and readers see the rows from before. Stop the feed first.
     """
-    found = adopt_server(load(file), shard, write=not dry_run, fault=from_environment())
+    found = adopt_server(load(file), shard, write=not dry_run, copy=copy, fault=from_environment())
     for line in _lines(shard, found):
         click.echo(line)
 
@@ -34,10 +44,14 @@ def _lines(shard: str, found: Adopted) -> Iterator[str]:
         return
     yield f"shard {shard}: the feed knew {found.before}; now there is {found.now}"
     yield from (f"  {line}" for line in found.compared)
-    if found.epoch is None:
-        yield "the log goes on there; nothing was written (--dry-run)"
+    if found.differs is None:
+        goes_on = "the log goes on there"
+        then = "Rows that were changed without the log, as a restore may have, are found by catchment verify"
     else:
-        yield (
-            f"adopted as of epoch {epoch_text(found.epoch)}; start the feed again. Rows that were changed without the "
-            "log, as a restore may have, are found by catchment verify"
-        )
+        yield f"  {found.differs}"
+        goes_on = "the shard's tables would be copied again from there"
+        then = "It copies the shard's tables again; until then they are stale"
+    if found.epoch is None:
+        yield f"{goes_on}; nothing was written (--dry-run)"
+    else:
+        yield f"adopted as of epoch {epoch_text(found.epoch)}; start the feed again. {then}"

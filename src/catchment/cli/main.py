@@ -31,7 +31,7 @@ _COMMANDS = {
     "apply": ("catchment.cli.dump:apply_command", "Have a run go by the feed file as it is now."),
     "set": ("catchment.cli.dump:set_command", "Change settings of the copy while a feed runs."),
     "stop": ("catchment.cli.dump:stop_command", "End the run of a feed, in order, wherever it runs."),
-    "adopt": ("catchment.cli.adopt:adopt", "Go on with a shard's server that has another name now."),
+    "adopt": ("catchment.cli.adopt:adopt", "Go on with another server for a shard."),
     "settle": ("catchment.cli.settle:settle", "Bring every table of the lake to the newest epoch now."),
     "erase": ("catchment.cli.erase:erase_command", "Erase the rows of some keys from all of a lake table."),
     "upgrade": ("catchment.cli.upgrade:upgrade", "Bring an earlier version's lake to this one's layout."),

@@ -110,7 +110,7 @@ class Comparison:
         verified, endpoint = self._verified, self._endpoint
         return Diverged(
             f"shard {endpoint.shard}: the feed stands at {verified.at} of {verified.server}; now {self.server} "
-            f"answers, and its log does not go on from there: {why}; nothing was written"
+            f"answers, and its log does not go on from there: {why}"
         )
 
 

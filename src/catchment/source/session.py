@@ -16,7 +16,6 @@ from pymysql.cursors import DictCursor
 
 from catchment import world
 from catchment.model.errors import (
-    NEW_FEED,
     CatchmentError,
     ConnectionLost,
     LoginRefused,
@@ -314,7 +313,7 @@ def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
         raise OtherServer(
             f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
             f"reading {expected}; "
-            "point the feed at the old server; if this is the old one, moved or renamed with its data and log, "
-            f"`catchment adopt FEED.yaml --shard {endpoint.shard}` checks that, and the feed goes on; otherwise start "
-            f"{NEW_FEED} to copy again"
+            "point the feed at the old server; or stop the feed and adopt this one: `catchment adopt FEED.yaml --shard "
+            f"{endpoint.shard}` goes on if it has the old one's data and log, and with --copy also if it has a log of "
+            "its own (a replica that was promoted)"
         )

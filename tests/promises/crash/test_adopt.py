@@ -43,7 +43,7 @@ class Killed(Exception):
 
 @pytest.fixture
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
-    """A feed of one table on two MariaDBs, which has caught up."""
+    """A feed of two MariaDBs, which has caught up: `t` on both, `alone` on the last one."""
     run_here(monkeypatch)
     (tmp_path / "feed").mkdir()
     with PrivateServer(server_id=181, password="p") as a, PrivateServer(server_id=182, password="p") as b:
@@ -56,6 +56,7 @@ def begun(directory: Path, servers: Servers) -> Steps:
     steps = Steps(directory, servers, "d")
     for shard in servers:
         steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", ROWS)
+    steps.sql(shard, "CREATE TABLE alone (id INT PRIMARY KEY, v INT)", "INSERT INTO alone VALUES (1, 1)")
     steps.must_be_equal("t", "id", "v")
     for shard in servers:
         steps.sql(shard, "UPDATE t SET v = 7 WHERE id = 1")
@@ -184,12 +185,13 @@ def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: P
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["store", "store lost"])
-def test_a_crash_at_every_point_of_an_adoption(
-    steps: Steps, tmp_path: Path, lost: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("copy", [False, True], ids=["its log", "a log of its own"])
+def test_a_crash_at_every_point_of_an_adoption(steps: Steps, tmp_path: Path, lost: bool, copy: bool) -> None:
     old = steps.servers["a"]
     old.stop()
     with copied(old, tmp_path, server_id=192) as new:
+        if copy:
+            new.sql("RESET MASTER")
         point(steps, a=new)
         home = steps.file.parent
         for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW, None):
@@ -202,13 +204,15 @@ def test_a_crash_at_every_point_of_an_adoption(
 
             if fault is not None:
                 with pytest.raises(Killed):
-                    adopt(steps.feed, "a", fault=kill)
+                    adopt(steps.feed, "a", copy=copy, fault=kill)
             if lost:
                 state = Path(steps.feed.state.get_secret_value().removeprefix("sqlite:///"))
                 for file in state.parent.glob(f"{state.name}*"):
                     file.unlink()
-            adopt(steps.feed, "a")
+            found = adopt(steps.feed, "a", copy=copy)
+            assert copy or found.differs is None
             steps.sql("a", "UPDATE t SET v = v + 1")
+            steps.renew("UPDATE t SET v = v + 1")
             steps.must_be_equal("t", "id", "v")
             # Once more from the state in front of the adoption.
             shutil.rmtree(home)
@@ -259,15 +263,12 @@ def test_what_does_not_fit_is_refused(steps: Steps, tmp_path: Path) -> None:
         refused(steps, "began at")
 
 
-def test_a_promoted_replica_with_a_log_of_its_own_is_refused(steps: Steps) -> None:
-    """It has the rows and the GTIDs, at other places of other files."""
-    source = steps.servers["a"]
+@contextmanager
+def promoted(source: PrivateServer, server_id: int) -> Iterator[PrivateServer]:
+    """A replica that has all of its source's rows and GTIDs, in a log of its own, and replicates no more."""
     login = f"MASTER_HOST = '{source.host}', MASTER_PORT = {source.port}, MASTER_USER = 'catchment'"
-    newest = EpochsTable(steps.file.parent / "lake", "exact").newest()
-    assert newest is not None
-    born = newest.manifest.cut.positions["a"].born
-    until("the next second", lambda: time.time() >= born + 1)  # a log tells its birth in whole seconds
-    with PrivateServer(server_id=200, password="p", settings={"log_slave_updates": "ON"}) as replica:
+    settings = {"log_slave_updates": "ON"}
+    with PrivateServer(server_id=server_id, password="p", settings=settings) as replica:
         replica.sql(
             f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'p', MASTER_USE_GTID = slave_pos", "START SLAVE"
         )
@@ -275,11 +276,52 @@ def test_a_promoted_replica_with_a_log_of_its_own_is_refused(steps: Steps) -> No
         assert replica.sql(f"SELECT MASTER_GTID_WAIT('{at}', 60)") == [(0,)]
         replica.sql("STOP SLAVE")
         assert replica.sql("SELECT @@gtid_binlog_pos")[0][0] == at
+        yield replica
+
+
+@pytest.mark.promise("a replica that took over is adopted, and its shard's tables are copied again in place")
+def test_a_promoted_replica_is_adopted_with_a_copy(
+    steps: Steps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --copy it is refused: it has the rows and the GTIDs, at other places of other files. A table that the
+    shard does not have is followed on, and readers have the rows from before until the copy is done."""
+    source = steps.servers["a"]
+    before = steps.lake("t", "id", "v")
+    newest = EpochsTable(steps.file.parent / "lake", "exact").newest()
+    assert newest is not None
+    born = newest.manifest.cut.positions["a"].born
+    until("the next second", lambda: time.time() >= born + 1)  # a log tells its birth in whole seconds
+    steps.sql("a", *MORE)  # of which the feed has read nothing
+    with promoted(source, server_id=200) as replica:
         point(steps, a=replica)
-        refused(steps, "its log file .* (began|ends) at")
+        refused(steps, "its log file .* (began|ends) at .* --copy")
         for _ in range(20):
             replica.sql("UPDATE d.t SET v = v + 1")
         refused(steps, "its log file .* began at")
+        command = ["adopt", str(steps.file), "--shard", "a", "--copy"]
+        capsys.readouterr()
+        assert execute([*command, "--dry-run"]) == 0
+        said = capsys.readouterr().out
+        assert "began at" in said
+        assert "would be copied again" in said
+        assert newest_epoch(steps) == newest.manifest.epoch
+        assert execute(command) == 0
+        assert "copies the shard's tables again" in capsys.readouterr().out
+        row = EpochsTable(steps.file.parent / "lake", "exact").newest()
+        assert row is not None
+        assert [(one.table.name, one.epoch) for one in row.manifest.stale] == [("t", newest.manifest.epoch)]
+        assert steps.lake("t", "id", "v") == before
+        assert execute(command) == 0
+        assert "nothing to adopt" in capsys.readouterr().out
+        steps.sql("a", "UPDATE t SET v = v + 1")
+        steps.sql("b", "UPDATE t SET v = v + 1", "INSERT INTO alone VALUES (2, 2)")
+        steps.run()
+        assert steps.lake("alone", "id", "v") == steps.source("alone", "id", "v")
+        steps.renew("UPDATE t SET v = v + 1")
+        steps.must_be_equal("t", "id", "v")
+        point(steps, a=source)  # the old one comes back: it is another server now
+        with pytest.raises(OtherServer, match="server_id 200"):
+            steps.run()
 
 
 def test_a_log_that_went_another_way_is_refused(steps: Steps, tmp_path: Path) -> None:
