@@ -214,4 +214,25 @@ OF_OPERATIONS = (
         wrong="    exit_code = 3\n",
         found_by="promises/install/test_unit.py::test_what_is_worth_a_restart",
     ),
+    Mistake(
+        name="a cut skips from the old base name of a log to the new one",
+        file="feed/shard_reader.py",
+        right="                return self.name_ends\n",
+        wrong="                return offset\n",
+        found_by="promises/exact/test_log_names.py::test_a_log_is_followed_to_files_of_another_name",
+    ),
+    Mistake(
+        name="a run ends with the old base name of a log",
+        file="feed/loops.py",
+        right="                        clock.must_be_whole(last.cut.positions)\n",
+        wrong="                        pass\n",
+        found_by="layers/feed/test_loops.py::test_a_run_that_has_caught_up_goes_on_under_the_next_name_of_a_log",
+    ),
+    Mistake(
+        name="an XA COMMIT does not find its PREPARE in a file of another base name",
+        file="epoch/xa.py",
+        right="relation(end.start, one.end) is Order.BEFORE",
+        wrong="relation(end.start, one.end) is not Order.AFTER",
+        found_by="promises/exact/test_log_names.py::test_a_log_is_followed_to_files_of_another_name",
+    ),
 )

@@ -122,8 +122,7 @@ def _stored(feed: Feed) -> tuple[Manifest | None, Commit | None, frozenset[str]]
 def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: float) -> list[Finding]:
     shard = endpoint.shard
     try:
-        position = continued(endpoint, standing.cut.shards[shard].position)
-        must_go_on(endpoint, position)
+        position = must_go_on(endpoint, continued(endpoint, standing.cut.shards[shard].position))
         ahead = _look_ahead(endpoint, position, seconds)
     except LogLost as fault:
         return [Finding(Severity.ERROR, shard, str(fault), _LOST)]

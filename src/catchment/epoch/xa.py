@@ -11,16 +11,19 @@ from dataclasses import dataclass
 import msgspec
 
 from catchment.model.errors import Unsupported
-from catchment.model.position import GroupKind, LogOffset, Prepared, XaGroup, Xid, reaches
+from catchment.model.position import GroupKind, LogOffset, Order, Prepared, XaGroup, Xid, reaches, relation
 
 
 def preparation(known: Iterable[Prepared], end: XaGroup) -> Prepared | None:
-    """The PREPARE that `end` is the end of; None when it is not among those known."""
+    """The PREPARE that `end` is the end of; None when it is not among those known, which stand in the order of the log.
+
+    One in a file of another base name stands before `end`: a log is read name by name (source/log_names.py).
+    """
     found: Prepared | None = None
     for one in known:
-        if one.xid.parts != end.xid.parts or not reaches(end.start, one.end):
+        if one.xid.parts != end.xid.parts or relation(end.start, one.end) is Order.BEFORE:
             continue
-        if found is None or reaches(one.start, found.start):
+        if found is None or relation(one.start, found.start) is not Order.BEFORE:
             found = one
     return found
 

@@ -91,6 +91,11 @@ class Clock:
         for shard, position in positions.items():
             self._readers[shard].verified = position
 
+    def must_be_whole(self, positions: Mapping[str, Position]) -> None:
+        """Raise LogRenamed where a log goes on after one of these positions in files of another name."""
+        for shard, position in positions.items():
+            self._readers[shard].must_not_end(position)
+
     def stop(self) -> None:
         """End the thread and the sessions."""
         self._stopping.set()

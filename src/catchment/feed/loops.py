@@ -48,6 +48,8 @@ class Loops:
                 try:
                     between = _between(began.first, self.commands.next, turns.newcomers)
                     last = loop.run(turns.done, between, turns.mender)
+                    if not self.stop.is_set():
+                        clock.must_be_whole(last.cut.positions)
                     self.commands.answer(last)
                     return last
                 except CatchmentError as met:

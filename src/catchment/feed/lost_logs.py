@@ -40,11 +40,10 @@ def looked_at(endpoints: Mapping[str, Endpoint], standing: Manifest) -> Looked:
     for shard, endpoint in endpoints.items():
         known = _as_named_now(endpoint, standing.cut.shards[shard].position)
         try:
-            positions[shard] = continued(endpoint, known)
-            must_go_on(endpoint, positions[shard])
+            positions[shard] = must_go_on(endpoint, continued(endpoint, known))
         except LogLost as error:
             lost[shard] = str(error)
-    return Looked({shard: at for shard, at in positions.items() if shard not in lost}, lost)
+    return Looked(positions, lost)
 
 
 def _as_named_now(endpoint: Endpoint, verified: Position) -> Position:

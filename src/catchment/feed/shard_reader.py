@@ -8,13 +8,22 @@ import pymysql
 
 from catchment import world
 from catchment.epoch.chain import must_continue, went_backwards
-from catchment.model.errors import COPY_AGAIN, CatchmentError, Diverged, LogLost, Retry, WireError
+from catchment.model.errors import (
+    COPY_AGAIN,
+    CatchmentError,
+    Diverged,
+    LogLost,
+    LogRenamed,
+    Retry,
+    WireError,
+)
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts
-from catchment.source.offsets import ask_resets, snapshot_offset, snapshot_session
-from catchment.source.session import Session
+from catchment.source.log_names import end_of_name
+from catchment.source.offsets import ask_resets, log_files, snapshot_offset, snapshot_session
+from catchment.source.session import Session, connect
 from catchment.watch.troubles import Troubles
 
 BACKWARD_TICKS_MAX = 2
@@ -25,7 +34,8 @@ _T = TypeVar("_T")
 class ShardReader:
     """A shard's session for offsets and counts of RESET, made anew when it is lost. One thread at a time uses it.
 
-    `heard`: when it answered last (steady seconds). `owed`: an answer that nobody waits for any more.
+    `heard`: when it answered last (steady seconds). `owed`: an answer that nobody waits for any more. `name_ends`:
+    where the log ends that has the base name of the verified position, once it has gone on under another.
     """
 
     def __init__(self, endpoint: Endpoint, server: Server, troubles: Troubles) -> None:
@@ -34,6 +44,7 @@ class ShardReader:
         self.troubles = troubles
         self.backward = 0
         self.newest: LogOffset | None = None
+        self.name_ends: LogOffset | None = None
         self.verified: Position | None = None
         self.heard = world.steady_seconds()
         self.owed: world.Future[object] | None = None
@@ -78,11 +89,22 @@ class ShardReader:
         torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this offset. The cut stays
         where it is while the offset lies before it.
 
+        Where the log goes on under another base name, ticks end with the old name. Raises LogRenamed once it is read to
+        there.
+
         The clock also drops an offset from which no dump can start. A transaction of more than 4 GiB was written, and
         the server is about to begin a new file.
         """
         if offset.offset > DUMP_OFFSET_MAX:
             return None
+        if self.verified is not None and offset.base != self.verified.at.base:
+            if self.name_ends is None or self.name_ends.base != self.verified.at.base:
+                self.name_ends = self._end_of_name(self.verified)
+            if self.name_ends is not None:
+                self.must_not_end(self.verified)
+                self.backward = 0
+                self.newest = self.name_ends
+                return self.name_ends
         seen = [self.newest, self.verified.at if self.verified else None]
         if not any(went_backwards(before, offset) for before in seen if before is not None):
             self.backward = 0
@@ -97,6 +119,23 @@ class ShardReader:
             offset = self.verified.at
         self.newest = offset
         return offset
+
+    def must_not_end(self, position: Position) -> None:
+        """Raise LogRenamed where a tick has shown that the log goes on behind `position` in files of another name."""
+        if position.at == self.name_ends:
+            renamed = LogRenamed(
+                f"shard {self.endpoint.shard}: after {position.at} its log goes on in files of another name; go on "
+                "from the last vgtid"
+            )
+            renamed.shard = self.endpoint.shard
+            raise renamed
+
+    def _end_of_name(self, verified: Position) -> LogOffset | None:
+        """Where the log ends that has the base name of the verified position; None where no other name follows."""
+        self.close()  # the clock has one session on a server at a time
+        with connect(self.endpoint, self.server) as session:
+            files = log_files(session)
+        return end_of_name(self.endpoint, verified, files)
 
     def _must_be_same_log(self, offset: LogOffset) -> None:
         """Raise Diverged unless the log can be read at the verified position, in a file of the same birth."""

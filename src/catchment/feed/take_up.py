@@ -65,7 +65,10 @@ class TakenUp:
             raise met
         looked = looked_at({met.shard: endpoints[met.shard]}, standing)
         after = dataclasses.replace(
-            self, standing=_going_on(standing, looked.positions), highest=highest, first=None
+            self,
+            standing=replace(standing, cut=standing.cut.moved(looked.positions)),
+            highest=highest,
+            first=None,
         )
         if after.standing.cut.positions != standing.cut.positions:
             return after
@@ -132,7 +135,7 @@ def take_up(
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
     shapes = commented_now(standing.shapes, [endpoints[shard] for shard in present])
     shapes = tuple(replace(s, arrangement=feed.treatment_of(s.table).arrangement) for s in shapes)
-    standing = _going_on(replace(standing, shapes=shapes), looked.positions)
+    standing = replace(standing, shapes=shapes, cut=standing.cut.moved(looked.positions))
     began = TakenUp(standing, last, present)
     if not looked.lost:
         return began
@@ -198,14 +201,3 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     applier.apply(standing)
     tell_uncarried(feed.tables, standing, unusable)
     return standing
-
-
-def _going_on(manifest: Manifest, positions: dict[str, Position]) -> Manifest:
-    """Move the cut to where the log goes on in other files. Seals do not carry over: they are proven anew there."""
-    states = manifest.cut.shards
-    moved = {
-        shard: replace(states[shard], position=position, sealed=None)
-        for shard, position in positions.items()
-        if position != states[shard].position
-    }
-    return replace(manifest, cut=replace(manifest.cut, shards={**states, **moved}))

@@ -3,7 +3,7 @@
 A cut's JSON is the same in a manifest and in the offset of a stream.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 import msgspec
@@ -80,6 +80,15 @@ class Cut(msgspec.Struct, frozen=True):
         if not tables:
             return self
         return replace(self, shards={shard: state.without(tables) for shard, state in self.shards.items()})
+
+    def moved(self, positions: Mapping[str, Position]) -> "Cut":
+        """The same where the logs of these shards go on in other files, where seals are proven again."""
+        states = {
+            shard: replace(self.shards[shard], position=position, sealed=None)
+            for shard, position in positions.items()
+            if position != self.shards[shard].position
+        }
+        return replace(self, shards={**self.shards, **states}) if states else self
 
     def stood_at(self, tick: Tick) -> bool:
         """Whether every shard's log still stood here when `tick` was taken; not where one is absent there."""

@@ -129,6 +129,10 @@ class Purged(LogLost):
     """The log that comes next has been deleted from the server."""
 
 
+class LogRenamed(LogLost):
+    """The log has been read to the end of its last file of one base name, and goes on in files of another."""
+
+
 class LogRefused(SourceError):
     """The server does not send its log from a place on, and what it says shows no loss."""
 

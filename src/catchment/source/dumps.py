@@ -1,10 +1,11 @@
 """Which dump follows one that is over, until the log has been read to where it was to be."""
 
-from catchment.model.errors import NEW_FEED, ConnectionLost, CorruptLog, CutMissed
+from catchment.model.errors import COPY_AGAIN, NEW_FEED, ConnectionLost, CorruptLog, CutMissed, Purged
 from catchment.model.position import LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.dump import Dump
-from catchment.source.offsets import snapshot_offset, snapshot_session
+from catchment.source.offsets import log_files, snapshot_offset, snapshot_session
+from catchment.source.session import connect
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.facts import LogFile
 
@@ -40,7 +41,7 @@ class Dumps:
             _must_follow_a_crash(endpoint, dump.start.file, decoder.files)
         self._crashed = dump.broken_off
         if self._crashed:
-            at = LogOffset(_next_file(decoder.at), _FILE_START)
+            at = LogOffset(_next_file(endpoint, self._server, decoder.at.file), _FILE_START)
         elif not (self._to_the_end and decoder.ended) or _is_end(decoder, self._end, self._ended):
             return None
         else:
@@ -90,9 +91,16 @@ def _lower(end: LogOffset, now: LogOffset | None) -> LogOffset:
     return now if now is not None and reaches(end, now) else end
 
 
-def _next_file(at: LogOffset) -> str:
-    digits = at.file.rpartition(".")[2]
-    return f"{at.base}.{at.number + 1:0{len(digits)}}"
+def _next_file(endpoint: Endpoint, server: Server | None, file: str) -> str:
+    """The file that comes after another one. Raises Purged where the server no longer has that one."""
+    with connect(endpoint, server) as session:
+        files = list(log_files(session))
+    if file not in files[:-1]:
+        raise Purged(
+            f"shard {endpoint.shard}: the server does not list log file {file}, which breaks off inside an event, or "
+            f"none after it; {COPY_AGAIN}"
+        )
+    return files[files.index(file) + 1]
 
 
 def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) -> None:

@@ -15,6 +15,7 @@ from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, LogRefused, 
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
+from catchment.source.log_names import at_next_name
 from catchment.source.offsets import ask_resets, log_files
 from catchment.source.session import Session, connect
 from catchment.source.stretch import Stretch
@@ -44,9 +45,9 @@ def must_be_unbroken(endpoint: Endpoint, verified: Position, now: Resets) -> Non
     _must_be_unchanged(endpoint, verified, before, now, restarted=_restarted(before, now))
 
 
-def must_have_file(endpoint: Endpoint, verified: Position) -> None:
-    """Raise Purged or Diverged when the shard has no longer the log file of `verified`, or that of an XA PREPARE
-    that is open there.
+def must_have_file(endpoint: Endpoint, verified: Position) -> list[str]:
+    """The names of the shard's log files, oldest first. Raises Purged or Diverged where that of `verified` is no longer
+    among them, or that of an XA PREPARE that is open there.
 
     Waits behind a large commit, so it is not for every epoch.
     """
@@ -56,7 +57,7 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
         for prepared in verified.prepared:
             if prepared.committed is None and prepared.start.file not in [file.file for file in files]:
                 raise purged_prepare(endpoint.shard, prepared)
-        return
+        return [file.file for file in files]
     if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
@@ -67,16 +68,17 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
     )
 
 
-def must_go_on(endpoint: Endpoint, verified: Position) -> None:
-    """Raise Diverged or Purged unless the shard's log goes on at a position, for whoever begins to read there.
+def must_go_on(endpoint: Endpoint, verified: Position) -> Position:
+    """Where the shard's log goes on after a position, for anyone who begins to read there: at the head of the next file
+    where the log changed its base name there, else at the position. Raises Diverged or Purged where it does not go on.
 
     Counts of RESET may be of old, and an end before the position looks as if nothing had come. So the event in front is
     read again.
     """
     must_be_same_log(endpoint, verified)
-    must_have_file(endpoint, verified)
+    files = must_have_file(endpoint, verified)
     if verified.at.offset > DUMP_OFFSET_MAX:
-        return
+        return verified
     try:
         stretch = read_facts(endpoint, verified.server, verified, verified.at)
     except (WireError, LogRefused) as why:
@@ -85,6 +87,7 @@ def must_go_on(endpoint: Endpoint, verified: Position) -> None:
             f"reset (RESET MASTER), or is damaged ({why}); {COPY_AGAIN}"
         ) from why
     must_continue(endpoint.shard, verified, stretch.files[0].born, None)
+    return at_next_name(endpoint, verified, files)
 
 
 def continued(endpoint: Endpoint, verified: Position) -> Position:

@@ -39,7 +39,7 @@ def _ordered(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, .
 
 def _snapshot(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
     number, offset = server.snapshot
-    return [("binlog_snapshot_file", f"binlog.{number:06}"), ("binlog_snapshot_position", str(offset))]
+    return [("binlog_snapshot_file", server.file_name(number)), ("binlog_snapshot_position", str(offset))]
 
 
 def _recover(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:

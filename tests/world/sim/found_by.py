@@ -40,4 +40,7 @@ FOUND_BY: dict[str, int] = {
     "what_a_lost_epoch_left_is_not_taken_back": 569,
     "what_an_xa_commit_takes_away_behind_the_first_cut_is_not_looked_at": 48,
     "what_xa_recover_lists_is_taken_for_visible": 170,
+    "a_log_with_another_name_is_taken_for_another_log": 1,
+    "half_a_group_is_taken_for_the_end_of_a_name": 11,
+    "a_commit_does_not_find_its_prepare_under_another_name": 1,
 }

@@ -1,16 +1,18 @@
-"""Mistakes that show in seeds of a setting alone: where tables are truncated, or where log files go."""
+"""Mistakes that show in seeds of a setting alone: where tables are truncated, where log files go, and where logs change
+their names."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from catchment.epoch import gather
-from catchment.feed import lost_logs, newcomers
-from catchment.model.position import LogOffset
+from catchment.epoch import gather, xa
+from catchment.feed import lost_logs, newcomers, shard_reader
+from catchment.model.position import LogOffset, reaches
 from catchment.readers import changes, chunk_images, copy
 from catchment.schema import shape
 from catchment.source.log import read_facts
+from catchment.source.log_names import rest_of_name
 from catchment.source.offsets import log_files
 from catchment.source.session import connect
 from tests.world.sim.mistakes import Plant
@@ -18,6 +20,7 @@ from tests.world.sim.mistakes import Plant
 # Those that show where tables are truncated, in seeds that do that.
 OF_TRUNCATES: dict[str, Plant] = {}
 OF_PURGES: dict[str, Plant] = {}
+OF_RENAMES: dict[str, Plant] = {}
 
 
 def of_truncates(plant: Plant) -> Plant:
@@ -114,3 +117,33 @@ def a_purged_file_is_passed_over_though_it_held_groups(patch: pytest.MonkeyPatch
         return msgspec.structs.replace(verified, at=oldest, born=head.files[0].born, event=None)
 
     patch.setattr(lost_logs, "continued", at_the_oldest)
+
+
+def of_renames(plant: Plant) -> Plant:
+    """Add such a mistake under the name of its function."""
+    OF_RENAMES[plant.__name__] = plant
+    return plant
+
+
+@of_renames
+def a_log_with_another_name_is_taken_for_another_log(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shard_reader, "end_of_name", lambda endpoint, verified, files: None)
+
+
+@of_renames
+def half_a_group_is_taken_for_the_end_of_a_name(patch: pytest.MonkeyPatch) -> None:
+    def at_its_size(endpoint: Any, verified: Any, files: Any) -> Any:
+        found = rest_of_name(files, verified.at.file)
+        return None if found is None else LogOffset(found[0][-1], files[found[0][-1]])
+
+    patch.setattr(shard_reader, "end_of_name", at_its_size)
+
+
+@of_renames
+def a_commit_does_not_find_its_prepare_under_another_name(patch: pytest.MonkeyPatch) -> None:
+    real: Any = xa.preparation
+
+    def found(known: Any, end: Any) -> Any:
+        return real([one for one in known if reaches(end.start, one.end)], end)
+
+    patch.setattr(xa, "preparation", found)

@@ -28,17 +28,18 @@ class Table:
 
 @dataclass
 class LogFile:
-    """`starts`: where its events begin."""
+    """`starts`: where its events begin. `base`: its name without the number."""
 
     number: int
     born: int
+    base: str
     data: bytearray = field(default_factory=lambda: bytearray(b"\xfebin"))
     starts: list[int] = field(default_factory=list)
     closed: bool = False
 
     @property
     def name(self) -> str:
-        return f"binlog.{self.number:06}"
+        return f"{self.base}.{self.number:06}"
 
 
 class Refused(Exception):
@@ -72,6 +73,9 @@ class Server:
         self.kills_dumps = True
         # By how many seconds its clock is ahead of the simulation's, and by how many its log is behind its primary.
         self.ahead = self.lag = 0.0
+        # Whether each restart comes with another base name of the log (log_bin), of which these are the ones.
+        self.renames = False
+        self._bases = ("binlog", "other")
         self.snapshot: Place = (0, 0)
         self.pending: list[Group] = []
         self._late: list[tuple[Group, bytes]] = []
@@ -103,6 +107,10 @@ class Server:
         file = self.files[-1]
         return file.number, len(file.data)
 
+    def file_name(self, number: int) -> str:
+        """The name of a file that the server has."""
+        return next(file.name for file in self.files if file.number == number)
+
     def last_group(self) -> Place:
         """Where the last group of the log ends; its beginning where it holds none."""
         groups = self.history.groups
@@ -124,7 +132,7 @@ class Server:
 
     def _begin_file(self, *, created: bool = False) -> None:
         number = self.files[-1].number + 1 if self.files else 1
-        self.files.append(LogFile(number, self.seconds()))
+        self.files.append(LogFile(number, self.seconds(), self._bases[0]))
         self.history.born[number] = self.seconds()
         self._write(binlog.FORMAT, binlog.format_body(self.seconds() if created else 0))
         known = [(0, self.server_id, self._sequence)] if self._sequence else []
@@ -135,7 +143,7 @@ class Server:
         """Say from which file on a recovery would have to read: groups of earlier files are all in the engine."""
         oldest = min([group.end[0] for group in self.pending], default=self.files[-1].number)
         self._checkpointed = oldest
-        self._write(binlog.CHECKPOINT, binlog.checkpoint_body(f"binlog.{oldest:06}"))
+        self._write(binlog.CHECKPOINT, binlog.checkpoint_body(self.file_name(oldest)))
         self.snapshot = self.end()  # it runs ahead of what SELECT shows
 
     # What becomes visible.
@@ -225,7 +233,7 @@ class Server:
     def rotate(self) -> None:
         """FLUSH BINARY LOGS."""
         file = self.files[-1]
-        self._write(binlog.ROTATE, binlog.rotate_body(f"binlog.{file.number + 1:06}", _FILE_START))
+        self._write(binlog.ROTATE, binlog.rotate_body(f"{file.base}.{file.number + 1:06}", _FILE_START))
         file.closed = True
         self._begin_file()
 
@@ -252,6 +260,8 @@ class Server:
         self.resets = 0
         self.session_age += 1
         self._table_number += 3
+        if self.renames:
+            self._bases = self._bases[::-1]
         self._begin_file(created=True)
 
     def reset(self, *, ends_sessions: bool) -> None:

@@ -50,18 +50,21 @@ _ORDERS = 0.3
 @dataclass(frozen=True)
 class Setting:
     """How many simulated seconds the feed may take to catch up once nothing breaks any more; the weight of TRUNCATE;
-    what all seeds turn around, if not each around its own; how likely log is taken away that no feed has read."""
+    what all seeds turn around, if not each around its own; how likely log is taken away that no feed has read; whether
+    a server's log has another base name after each restart."""
 
     patience: float = 400.0
     truncates: float = 0.0
     theme: Theme | None = None
     breaks_off: float = 1 / 6
+    renames: bool = False
 
 
 SETTINGS = {
     "usual": Setting(),
     "truncated": Setting(truncates=12.0),
     "purged": Setting(theme=PURGED, breaks_off=1.0),
+    "renamed": Setting(renames=True, breaks_off=0.0),
 }
 
 
@@ -95,6 +98,7 @@ class Simulation:
         servers = {}
         for number in range(self.shards):
             server = Server(f"s{number}", 101 + number, self.rng, self.world.steady_seconds)
+            server.renames = self.setting.renames
             server.load({name: self._rows() for name in server.tables})
             # A log without any group, of a server that restarts in the second of its birth, proves nothing.
             server.commit((("t", 70, (70, 0)),), hold=0.0)

@@ -9,7 +9,7 @@ import pytest
 from tests.world.sim.found_by import FOUND_BY
 from tests.world.sim.lots import FIRST, lots
 from tests.world.sim.mistakes import MISTAKES
-from tests.world.sim.mistakes_of_settings import OF_PURGES, OF_TRUNCATES
+from tests.world.sim.mistakes_of_settings import OF_PURGES, OF_RENAMES, OF_TRUNCATES
 from tests.world.sim.simulation import SETTINGS, Setting, Simulation
 
 SEEDS = 500
@@ -27,11 +27,12 @@ RARE = (
     "a_dump_that_ends_early_is_taken_for_the_end_of_the_log",
     "a_reset_behind_the_select_is_not_noticed",
 )
-USUAL, TRUNCATED, PURGING = SETTINGS.values()
+USUAL, TRUNCATED, PURGING, RENAMING = SETTINGS.values()
 ALL_MISTAKES = {
     **{name: (plant, USUAL) for name, plant in MISTAKES.items()},
     **{name: (plant, TRUNCATED) for name, plant in OF_TRUNCATES.items()},
     **{name: (plant, PURGING) for name, plant in OF_PURGES.items()},
+    **{name: (plant, RENAMING) for name, plant in OF_RENAMES.items()},
 }
 
 
@@ -64,6 +65,12 @@ def test_every_epoch_is_exact_while_tables_are_truncated(first: int, tmp_path: P
 @pytest.mark.parametrize("first", lots("purged", _LOT))
 def test_every_epoch_is_exact_while_log_files_go(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path, PURGING) for seed in range(first, first + _LOT)]
+    assert sum(simulation.epochs for simulation in found) > 3 * _LOT
+
+
+@pytest.mark.parametrize("first", lots("renamed", _LOT))
+def test_every_epoch_is_exact_while_logs_change_their_names(first: int, tmp_path: Path) -> None:
+    found = [turned(seed, tmp_path, RENAMING) for seed in range(first, first + _LOT)]
     assert sum(simulation.epochs for simulation in found) > 3 * _LOT
 
 

@@ -17,6 +17,7 @@ from catchment.model.errors import (
     ConfigError,
     Denied,
     Diverged,
+    LogRenamed,
     OtherServer,
     Purged,
     Retry,
@@ -73,6 +74,7 @@ _SAID: Final[tuple[tuple[type[CatchmentError], Why], ...]] = (
     (Unsupported, Why.UNUSABLE),
     (Purged, Why.PURGED),
     (Diverged, Why.DIVERGED),
+    (LogRenamed, Why.AWAY),
 )
 
 

@@ -161,9 +161,13 @@ class Epochs:
 
     def start(self) -> None:
         """Begin to ask the shards where their logs end. Raises Diverged or Purged where one does not go on."""
-        positions = self.stands.cut.positions
-        with world.pool(len(positions), "resume") as pool:
-            list(pool.map(lambda shard: must_go_on(self._endpoints[shard], positions[shard]), positions))
+        known = self.stands.cut
+        with world.pool(len(known.shards), "resume") as pool:
+            found = pool.map(
+                lambda shard: must_go_on(self._endpoints[shard], known.shards[shard].position), known.shards
+            )
+            self.stands = replace(self.stands, cut=known.moved(dict(zip(known.shards, found, strict=True))))
+            positions = self.stands.cut.positions
             states = dict(zip(positions, pool.map(self._resumed, positions), strict=True))
             if self._aligned:
                 ahead = pool.map(lambda shard: clock_ahead(self._endpoints[shard]), positions)

@@ -347,7 +347,9 @@ class LogDecoder(Transactions):
         self.stop_offset = NOWHERE
         if self.stop is not None and self.stop.file == name:
             self.stop_offset = self.stop.offset
-        elif self.stop is not None and self.stop.number < self.at.number:
+            # A file that another one leads to: nothing of it is read.
+            self.reached_stop = bool(self.files) and self.stop_offset == offset and not self.awaited
+        elif self.stop is not None and self.stop.base == self.at.base and self.stop.number < self.at.number:
             raise CutMissed(f"log {name}: the reader has passed the cut {self.stop}; plan the epoch again")
         return 0
 
