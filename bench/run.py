@@ -33,6 +33,7 @@ BENCHMARKS = {
     "stream": ("bench.stream", True),
     "serve": ("bench.serve", True),
     "shards": ("bench.many_shards", False),
+    "driver": ("bench.driver", False),
     "upkeep": ("bench.upkeep", False),
     "endurance": ("bench.endurance", False),
     "start": ("bench.start", True),

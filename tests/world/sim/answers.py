@@ -64,6 +64,18 @@ def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, .
     return [(name, "bigint", "bigint(20)", None, "NO" if name == "id" else "YES") for name in table.columns]
 
 
+def _schema(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [
+        (table, *column)
+        for table in sorted(server.tables)
+        for column in _catalog(server, sql, (SCHEMA, table))
+    ]
+
+
+def _primary(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(table, "id") for table in sorted(server.tables)]
+
+
 def _files(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [(file.name, len(file.data)) for file in server.files]
 
@@ -110,6 +122,8 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
         ),
         ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
         ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
+        ("SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _schema),
+        ("SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS", _primary),
         ("^\\s*SELECT COLUMN_NAME, COLLATION_NAME", lambda server, sql, args: []),
         ("^SELECT `id` FROM", _ordered),
     )

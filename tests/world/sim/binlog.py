@@ -84,7 +84,7 @@ def table_map_body(number: int, schema: str, name: str, columns: Sequence[str]) 
 
 def rows_body(number: int, columns: int, images: Sequence[Sequence[Row]], *, last: bool) -> bytes:
     """Of a row event: each change has one image, or two for an UPDATE; `last` of its statement."""
-    present = bytes([(1 << columns) - 1])
+    present = _bits((1 << columns) - 1, columns)
     maps = present * max(len(change) for change in images)
     body = number.to_bytes(6, "little") + struct.pack("<H", int(last)) + bytes([columns]) + maps
     return body + b"".join(_image(row) for change in images for row in change)
@@ -93,7 +93,12 @@ def rows_body(number: int, columns: int, images: Sequence[Sequence[Row]], *, las
 def _image(row: Row) -> bytes:
     nulls = sum(1 << column for column, value in enumerate(row) if value is None)
     values = b"".join(struct.pack("<q", value) for value in row if value is not None)
-    return bytes([nulls]) + values
+    return _bits(nulls, len(row)) + values
+
+
+def _bits(bits: int, columns: int) -> bytes:
+    """A bitmap with a bit for each column."""
+    return bits.to_bytes((columns + 7) // 8, "little")
 
 
 def packet(number: int, payload: bytes) -> bytes:
