@@ -5,7 +5,6 @@ and without a network: a login takes 3 ms and a statement half a one, as in a lo
 processor is not counted. Run: `python -m bench --only driver`.
 """
 
-import random
 import re
 import tempfile
 import threading
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.world.sim.server import SCHEMA, Server, Table
+from tests.world.sim.calm import Beside, Calm, row_of, server_of
+from tests.world.sim.server import SCHEMA
 from tests.world.sim.session import Network, SimSession, SimSocket
 
 from bench.feeds import Ran
@@ -34,7 +34,6 @@ from catchment.sink.delta.upkeep.lake import lake_of
 from catchment.source.catalog import list_tables
 from catchment.source.session import connect
 from catchment.watch.report import Observer, Report
-from catchment.world.real import Real
 
 TABLES, COLUMNS, SHARDS = 2_000, 20, 4
 FEW_TABLES = 20
@@ -65,47 +64,12 @@ def run(runs: int = 3) -> list[Figure]:
     ]
 
 
-class _Calm:
-    """What a session asks of the simulator's world, where nothing breaks and time is that of the machine."""
-
-    def __init__(self) -> None:
-        self.rng = _Even()
-        self.now = 0.0
-
-    def step(self, what: str) -> None:
-        """Nothing dies here."""
-
-    def sleep(self, seconds: float) -> None:
-        """A SELECT takes no time of its own."""
-
-
-class _Even(random.Random):
-    """Chance by which nothing breaks."""
-
-    def random(self) -> float:
-        return 0.999
-
-    def choice(self, seq: Any) -> Any:
-        return seq[-1]
-
-
 class _Servers(Network):
     """All shards. `spent`: seconds of the processor that they took, which are not the driver's."""
 
     def __init__(self, tables: int, shards: int, rows: int) -> None:
-        names = [f"t{number:04}" for number in range(tables)]
-        columns = ("id", *(f"c{number:02}" for number in range(1, COLUMNS)))
-        servers = {}
-        for number in range(shards):
-            server = Server(f"s{number:04}", number + 1, _Even(), time.monotonic)
-            server.tables = {name: Table(name, columns) for name in names}
-            server.kills_dumps = False
-            server.load({name: {key: _row(key) for key in range(1, rows + 1)} for name in names})
-            # A log without any group proves nothing.
-            for row in (_row(0), None):
-                server.commit((("t0000", 0, row),), hold=0.0)
-            servers[number + 1] = server
-        super().__init__(_Calm(), servers, 0.0)  # type: ignore[arg-type]
+        servers = {number: server_of(number, tables, COLUMNS, rows) for number in range(1, shards + 1)}
+        super().__init__(Calm(), servers, 0.0)  # type: ignore[arg-type]
         self.locks = {number: threading.RLock() for number in servers}
         self.spent = 0.0
 
@@ -128,11 +92,7 @@ class _Servers(Network):
         """One row of one table, on every shard."""
         for number, server in self.by_port.items():
             with self.locks[number]:
-                server.commit((("t0000", key, _row(key)),), hold=0.0)
-
-
-def _row(key: int) -> tuple[int, ...]:
-    return (key, *range(1, COLUMNS))
+                server.commit((("t0000", key, row_of(key, COLUMNS)),), hold=0.0)
 
 
 class _Session(SimSession):
@@ -162,11 +122,6 @@ class _Socket(SimSocket):
     def recv(self, size: int) -> bytes:
         with self._serving():
             return super().recv(size)
-
-
-class _World(Real):
-    def __init__(self, servers: _Servers) -> None:
-        self.servers = servers
 
 
 class _Threads:
@@ -234,7 +189,7 @@ def _running(tables: int, shards: int, rows: int) -> Iterator[_Run]:
     run = _Run(_Servers(tables, shards, rows))
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        world.instead(_World(run.servers)),
+        world.instead(Beside(run.servers)),
     ):
         thread = threading.Thread(target=run.work, args=(_feed(Path(directory), run.servers),), name="feed")
         thread.start()

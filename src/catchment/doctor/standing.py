@@ -129,14 +129,15 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
     except CatchmentError as fault:
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
     shapes = [shape for shape in standing.shapes if takes(feed.tables, shape.table)]
-    here = tables_here(shapes, shard, standing.holders)
+    holders = standing.holders
+    known = {shape.table: shape for shape in shapes if shard in holders[shape.table]}
+    here = tables_here(known, shard)
     events = SchemaEvents(here, here).of(ahead.facts)
     stored = StoredAt(endpoint, position.server, position.at, ahead.at, events)
     changes = feed.changes_for(here)
     found = _stops(shard, here, stored, changes)
     if ahead.whole:
-        mine = [s for s in shapes if s.table in here]
-        lost = _lost_keys(endpoint, position, mine, stored)
+        lost = _lost_keys(endpoint, position, list(known.values()), stored)
         found += [_stopped(shard, str(error), changes.of(table)) for table, error in lost.items()]
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
     return [_looked_at(shard, stands, ahead), *_nearly_purged(endpoint, standing, position, ahead), *found]

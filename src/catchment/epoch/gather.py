@@ -11,7 +11,7 @@ from catchment.epoch.shadows import shadows_after
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, TableDelta, TableShape
+from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, Shapes, TableDelta, TableShape
 from catchment.model.errors import Retry, SourceError, Unsupported
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
@@ -28,7 +28,7 @@ class Gathered:
 
     segments: dict[str, SegmentReceipt]
     cut: Cut
-    shapes: tuple[TableShape, ...]
+    shapes: Shapes
     outputs: tuple[Output, ...]
     copied_rows: dict[TableId, int]
     chunk_bytes: int
@@ -38,9 +38,9 @@ class Gathered:
     shadows: tuple[Shadow, ...] = ()
 
     @property
-    def followed(self) -> tuple[TableShape, ...]:
+    def followed(self) -> Shapes:
         """The shapes of all tables whose log was read."""
-        return (*self.shapes, *(one.shape for one in self.shadows))
+        return Shapes((*self.shapes, *(one.shape for one in self.shadows))) if self.shadows else self.shapes
 
 
 def gather(
@@ -70,7 +70,7 @@ def gather(
     reasons = {table: reason for table, reason in reasons.items() if table not in unfollowed}
     shadows = shadows_after(previous, segments, reasons, followed)
     silent = {*reasons, *(one.table for one in previous.shadows)} - {one.table for one in shadows}
-    shapes = tuple(one for one in followed if one.place_of is None) if previous.shadows else followed
+    shapes = _carried(previous, followed) if previous.shadows else followed
     altered = {of for of, passage in log.passages.items() if passage.redefines}
     accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
@@ -114,7 +114,7 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
     return tuple(sorted(found, key=lambda one: one.table))
 
 
-def renewed(shapes: Iterable[TableShape], stale: Iterable[Stale], epoch: int) -> tuple[TableShape, ...]:
+def renewed(shapes: Shapes, stale: Iterable[Stale], epoch: int) -> Shapes:
     """The shapes, where new copies that are complete note the epoch that made them so. `stale`: whose are not."""
     waiting = {one.table for one in stale}
 
@@ -124,7 +124,7 @@ def renewed(shapes: Iterable[TableShape], stale: Iterable[Stale], epoch: int) ->
             return shape
         return structs.replace(shape, renews=Renewal(renews.of, epoch))
 
-    return tuple(map(noted, shapes))
+    return shapes.replaced({shape.table: noted(shape) for shape in shapes})
 
 
 def _made_since(stale: Stale, segments: Mapping[str, SegmentReceipt]) -> Stale:
@@ -175,27 +175,31 @@ class _Log:
         return cls(met, passages, written)
 
 
-def _shapes(previous: Manifest, log: _Log, epoch: int, reasons: dict[TableId, str]) -> tuple[TableShape, ...]:
-    """The shapes after an epoch, of followed tables that did not stop. Those whose shards do not agree stop, too."""
+def _shapes(previous: Manifest, log: _Log, epoch: int, reasons: dict[TableId, str]) -> Shapes:
+    """The shapes after an epoch, of followed tables that did not stop. Those whose shards do not agree stop, too. It
+    looks at the tables alone of which the log says something."""
+    known = previous.followed
+    after: dict[TableId, TableShape | None] = dict.fromkeys(reasons)
     altered = {table for _, table in log.passages}
-    stay = [s for s in previous.followed if s.table not in reasons] if reasons else previous.followed
-    moved = [s for s in stay if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
-    if not moved:
-        return tuple(stay)
-    holders = previous.holders
-    after: dict[TableId, TableShape] = {}
-    for shape in moved:
+    for table in sorted((altered | log.met.keys()) - reasons.keys()):
+        shape = known.by_table.get(table)
+        if shape is None or (table not in altered and _is_met(shape, log.met[table])):
+            continue
         try:
-            after[shape.table] = _shape(shape, holders[shape.table], log, epoch)
+            after[table] = _shape(shape, previous.shards_of(table), log, epoch)
         except SourceError as why:
-            reasons[shape.table] = str(why)
-    return tuple(after.get(shape.table, shape) for shape in stay if shape.table not in reasons)
+            reasons[table], after[table] = str(why), None
+    return known.replaced(after)
+
+
+def _carried(previous: Manifest, followed: Shapes) -> Shapes:
+    """Those of the shapes that are of no shadow table."""
+    shapes = Shapes(one for one in followed if one.place_of is None)
+    return previous.known if shapes == previous.known else shapes
 
 
 def _is_met(shape: TableShape, met: Mapping[str, Table]) -> bool:
     """Whether every shard with rows showed all columns of the shape, as nearly always: then nothing has changed."""
-    if not met:
-        return True
     columns = shape.definition.columns
     everywhere = not any(column.missing for column in shape.columns if column.live)
     return everywhere and all(table.columns == columns for table in met.values())
@@ -326,18 +330,18 @@ def manifest(
 
     `absent` says as of when the shards stand that inherited their state.
     """
-    shapes = {shape.table: shape for shape in gathered.followed}
-    before = {shape.table: shape for shape in previous.followed}
+    after, before = gathered.followed, previous.followed
     # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
     followed: dict[TableId, list[Output]] = {}
     for segment in gathered.segments.values():
         for output in segment.outputs:
             followed.setdefault(output.table, []).append(output)
+    touched = {table for table, written in files.items() if written}
+    if after is not before:
+        touched |= {shape.table for shape in after if shape != before.by_table.get(shape.table)}
     deltas = []
-    for table, shape in shapes.items():
-        written = tuple(files.get(table, ()))
-        if not written and shape == before.get(table):
-            continue
+    for table in sorted(touched & after.tables):
+        shape, written = after.by_table[table], tuple(files.get(table, ()))
         changes = followed.get(table, [])
         deltas.append(
             TableDelta(

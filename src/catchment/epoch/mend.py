@@ -53,7 +53,7 @@ def gathered(standing: Manifest, outputs: Sequence[Output]) -> Gathered:
     return Gathered(
         segments={},
         cut=standing.cut,
-        shapes=standing.shapes,
+        shapes=standing.known,
         shadows=standing.shadows,
         outputs=tuple(outputs),
         copied_rows={},

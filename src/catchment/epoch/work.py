@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from catchment.model.birth import Born
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
-from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.epoch import DataFile, Part, Shapes, TableShape
 from catchment.model.errors import CatchmentError
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position, Server
@@ -147,10 +147,25 @@ class SegmentTask:
     born: Born | None = None
     lake: dict[TableId, Reader] | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.shapes, Shapes):
+            object.__setattr__(self, "shapes", Shapes(self.shapes))
+
     @property
-    def unseen(self) -> tuple[TableId, ...]:
-        """The tables that no reader sees."""
-        return tuple(shape.table for shape in self.shapes if shape.place_of is not None)
+    def known(self) -> Shapes:
+        """The shapes, with what follows from them."""
+        return cast(Shapes, self.shapes)
+
+    def has(self, table: TableId) -> bool:
+        """Whether the shard has a table, of those whose shapes are here."""
+        shards = self.holders.get(table)
+        return shards is None or self.endpoint.shard in shards
+
+    @property
+    def here(self) -> Mapping[TableId, TableShape]:
+        """The shapes of the tables that the shard has."""
+        known = self.known.by_table
+        return {table: known[table] for table in known if self.has(table)} if self.holders else known
 
     @property
     def log_bytes(self) -> int | None:

@@ -29,15 +29,15 @@ def told_by_catalog(
 
 def commented(endpoints: Mapping[str, Endpoint], previous: Manifest, gathered: Gathered) -> Gathered:
     """What was gathered, with the comments that altered tables have now."""
-    columns = {shape.table: shape.columns for shape in previous.shapes}
-    altered = [shape for shape in gathered.shapes if shape.columns != columns[shape.table]]
+    if gathered.shapes is previous.known:
+        return gathered
+    before = previous.known.by_table
+    altered = [shape for shape in gathered.shapes if shape.columns != before[shape.table].columns]
     if not altered:
         return gathered
     asked = [endpoints[shard] for shard in gathered.segments]
     after = {shape.table: shape for shape in commented_now(altered, asked)}
-    return dataclasses.replace(
-        gathered, shapes=tuple(after.get(shape.table, shape) for shape in gathered.shapes)
-    )
+    return dataclasses.replace(gathered, shapes=gathered.shapes.replaced(after))
 
 
 def lost_in(previous: Manifest, gathered: Gathered, follows: Callable[[TableId], bool]) -> set[TableId]:
@@ -45,7 +45,7 @@ def lost_in(previous: Manifest, gathered: Gathered, follows: Callable[[TableId],
     follow what becomes of them."""
     if not gathered.stale:
         return set()
-    lost = {one.table for one in gathered.stale} - {shape.table for shape in gathered.shapes}
+    lost = {one.table for one in gathered.stale} - gathered.shapes.tables
     lost -= {one.table for one in previous.lost}
     failing = [one for one in gathered.stale if one.table in lost and not follows(one.table)]
     if failing:

@@ -205,7 +205,7 @@ class Newcomers:
         if any(table in state.copying for state in entered.cut.shards.values()):
             return entered
         stale = tuple(one for one in entered.stale if one.table != table)
-        return replace(entered, stale=stale, shapes=renewed(entered.shapes, stale, entered.epoch))
+        return replace(entered, stale=stale, shapes=renewed(entered.known, stale, entered.epoch))
 
     def _without(self, standing: Manifest, table: TableId) -> Manifest | None:
         """The epoch without a stale table that no shard has any more; None where one has it. Where the lake keeps its

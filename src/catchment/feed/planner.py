@@ -146,7 +146,6 @@ class Planner:
     def groups(self, cut: Cut, shapes: Iterable[TableShape], tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the epoch behind `cut`. Within a table they follow one another from group to group."""
         self._began = world.steady_seconds()
-        by_table = {shape.table: shape for shape in shapes}
         groups = []
         lags: dict[str, int] = {}
         self.unplanned = {}
@@ -156,8 +155,9 @@ class Planner:
         self._expected = {}
         copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
         self.throttled = self._throttle.shut(copying)
-        self._given = share = self._share_beside(cut, by_table)
         self._groups_then = self._groups_now = dealt = 0.0
+        by_table = {shape.table: shape for shape in shapes} if copying else {}
+        self._given = share = self._share_beside(cut, by_table)
         for shard, state in copying.items():
             floor = state.position.at if self._limits.marked else state.sealed
             now = tick.offsets[shard]

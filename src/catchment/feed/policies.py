@@ -17,7 +17,7 @@ class Policies:
 
     def of(self, shapes: tuple[TableShape, ...]) -> Changes:
         """What is done about DDL on the tables with these shapes."""
-        if self._shapes != shapes:
+        if self._shapes is not shapes:
             self._shapes, self._changes = shapes, self._changes_for(shape.table for shape in shapes)
         return self._changes
 

@@ -1,19 +1,42 @@
 """The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import is_
 
 from catchment.epoch.work import ChunkTask, SegmentTask, StagedGroup, Target, Writer
 from catchment.feed.policies import Policies
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
-from catchment.model.epoch import Manifest, Plan
+from catchment.model.epoch import Manifest, Plan, TableShape
 from catchment.model.foreign_key import above
 from catchment.model.position import LogOffset
+from catchment.model.shard import Copies
 from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 
 # Where something stands that orders set aside, by shard.
 Aside = Callable[[], Mapping[str, frozenset[LogOffset]]]
+
+
+class Apart:
+    """The tables that not all shards have, with those that do. They are gathered again where some shard has others."""
+
+    def __init__(self) -> None:
+        self._known: list[Copies] = []
+        self._apart: dict[TableId, tuple[str, ...]] = {}
+
+    def of(self, manifest: Manifest) -> dict[TableId, tuple[str, ...]]:
+        """Those of an epoch. Shadow tables are among them."""
+        states = manifest.cut.shards
+        copies = [state.known for state in states.values()]
+        if len(copies) != len(self._known) or not all(map(is_, copies, self._known)):
+            self._known, self._apart = copies, {}
+            # To name each shard for a table that all have would be quadratic.
+            if sum(map(len, copies)) != len(manifest.shapes) * len(states):
+                everywhere = len(states)
+                self._apart = {t: s for t, s in manifest.holders.items() if len(s) < everywhere}
+        return {**self._apart, **{one.table: one.shards for one in manifest.shadows}}
 
 
 @dataclass(frozen=True)
@@ -25,20 +48,14 @@ class TaskMaker:
     policies: Policies
     mask_key: MaskKey | None = None
     aside: Aside = dict
+    apart: Apart = field(default_factory=Apart)
 
     def segments(
         self, previous: Manifest, plan: Plan, attempt: str, unmoved: Collection[str] = ()
     ) -> list[SegmentTask]:
         """The tasks that read the log after `previous`, of the shards in the plan's tick without `unmoved` ones."""
         target = self._target(plan, attempt)
-        states = previous.cut.shards
-        everywhere = len(target.shards)
-        # A task takes all shards to have a table that is not named: naming them to each shard is quadratic.
-        whole = sum(len(state.copies) for state in states.values()) == len(previous.shapes) * everywhere
-        whole = whole and not previous.shadows
-        holders = {} if whole else previous.holders
-        apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
-        aside = self.aside()
+        states, aside, apart = previous.cut.shards, self.aside(), self.apart.of(previous)
         changes = self.policies.of(previous.shapes).following(one.table for one in previous.shadows)
         return [
             SegmentTask(
@@ -86,9 +103,15 @@ class TaskMaker:
             floor=plan.floors[shard] if staged is None else staged.floor,
             epoch_at=plan.tick.offsets[shard],
             chunks=group,
-            shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
+            shapes=_of(previous, tables),
             target=target,
             mask_key=self.mask_key,
-            parents=tuple(shape for shape in previous.shapes if shape.table in parents),
+            parents=_of(previous, parents),
             staged=staged,
         )
+
+
+def _of(manifest: Manifest, tables: Collection[TableId]) -> tuple[TableShape, ...]:
+    """The shapes of some tables, those that it has."""
+    known = manifest.known.by_table
+    return tuple(known[table] for table in sorted(tables) if table in known)

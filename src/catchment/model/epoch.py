@@ -1,10 +1,12 @@
 """Epochs: their three durable records, plan, manifest and commit (DESIGN 2 and 3)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Set
 from enum import Enum
+from functools import cached_property
+from typing import cast
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from catchment.model.arrangement import AS_THEY_COME, Arrangement
 from catchment.model.birth import Birth
@@ -14,6 +16,7 @@ from catchment.model.cut import Cut, Tick
 from catchment.model.emptied import Emptied
 from catchment.model.epoch_number import epoch_text
 from catchment.model.fill import Fill, filled_too
+from catchment.model.of_tables import Lasting
 from catchment.model.position import LogOffset, Position
 from catchment.model.refusal import Refusal
 from catchment.model.renewal import Renewal, Replacement
@@ -150,6 +153,20 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
         return Table(self.table, tuple(c.column for c in self.columns if c.live), self.key)
 
 
+class Shapes(Lasting[TableShape], what="shape", of=TableShape):
+    """The shapes of a feed's tables. An epoch that alters none has the same object as the one before."""
+
+    @cached_property
+    def keys(self) -> Mapping[TableId, tuple[str, ...]]:
+        """The names of the key columns of each table."""
+        return {shape.table: shape.key for shape in self}
+
+    @cached_property
+    def unseen(self) -> tuple[TableId, ...]:
+        """The tables that no reader sees: shadow tables."""
+        return tuple(shape.table for shape in self if shape.place_of is not None)
+
+
 class TableDelta(msgspec.Struct, frozen=True):
     """What an epoch adds to one lake table, in one commit."""
 
@@ -258,20 +275,23 @@ class Manifest(msgspec.Struct, frozen=True):
     shadows: tuple[Shadow, ...] = ()
 
     def __post_init__(self) -> None:
-        shards = self.cut.shards
-        for what, named, known in (
-            ("absence", self.absent.keys(), shards.keys()),
-            (
-                "copies",
-                {copy.table for copy in self.cut.copies},
-                {shape.table for shape in self.shapes},
-            ),
-        ):
-            if not named <= known:
-                unknown = ", ".join(sorted(map(str, set(named) - set(known))))
-                raise ValueError(
-                    f"epoch {epoch_text(self.epoch)}: {what} of {unknown}, which it does not have"
-                )
+        if not isinstance(self.shapes, Shapes):
+            force_setattr(self, "shapes", Shapes(self.shapes))
+        shards, tables = self.cut.shards, self.known.tables
+        self._must_have("absence", self.absent.keys(), shards.keys())
+        for state in shards.values():
+            if not state.known.are_of(tables):
+                self._must_have("copies", state.known.tables, tables)
+
+    def _must_have(self, what: str, named: Set[object], known: Set[object]) -> None:
+        if unknown := named - known:
+            names = ", ".join(sorted(map(str, unknown)))
+            raise ValueError(f"epoch {epoch_text(self.epoch)}: {what} of {names}, which it does not have")
+
+    @property
+    def known(self) -> Shapes:
+        """The shapes, with what follows from them."""
+        return cast(Shapes, self.shapes)
 
     @property
     def epoch(self) -> int:
@@ -292,18 +312,17 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def tables(self) -> set[TableId]:
         """The tables of the feed, those too that are stale."""
-        return {shape.table for shape in self.shapes} | {one.table for one in self.stale}
+        return {*self.known.tables, *(one.table for one in self.stale)}
 
     @property
-    def followed(self) -> tuple[TableShape, ...]:
+    def followed(self) -> Shapes:
         """The shapes of all tables whose log is read."""
-        return (*self.shapes, *(one.shape for one in self.shadows)) if self.shadows else self.shapes
+        return Shapes((*self.shapes, *(one.shape for one in self.shadows))) if self.shadows else self.known
 
     @property
     def lost(self) -> tuple[Stale, ...]:
         """The stale tables whose new copy has not begun."""
-        carried = {shape.table for shape in self.shapes} if self.stale else set()
-        return tuple(one for one in self.stale if one.table not in carried)
+        return tuple(one for one in self.stale if one.table not in self.known.tables)
 
     def is_taken(self, table: TableId) -> bool:
         """Whether a shadow table takes the place of a table, and has it on some shards."""
@@ -322,10 +341,11 @@ class Manifest(msgspec.Struct, frozen=True):
         """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which
         it stood before. One whose new copy has not begun has the shards of then."""
         known = self.stale_since(table) or Stale(table, self.epoch, time_us, (), reason)
-        shards, withheld = self.holders.get(table, known.shards), known.withheld
-        for shape in self.shapes:
-            if shape.table == table:
-                withheld = withheld_among([one.name for one in shape.definition.columns], shape.rules)
+        carried = table in self.known.tables
+        shards, withheld = self.shards_of(table) if carried else known.shards, known.withheld
+        shape = self.known.by_table.get(table)
+        if shape is not None:
+            withheld = withheld_among([one.name for one in shape.definition.columns], shape.rules)
         return replace(known, time_us=time_us, shards=shards, reason=reason, withheld=withheld, settles=False)
 
     def without(self, tables: Collection[TableId]) -> "Manifest":
@@ -341,10 +361,17 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def shape(self, table: TableId) -> TableShape:
         """The shape of a table; raises KeyError."""
-        for shape in self.shapes:
-            if shape.table == table:
-                return shape
-        raise KeyError(f"epoch {epoch_text(self.epoch)} has no table {table}")
+        shape = self.known.by_table.get(table)
+        if shape is None:
+            raise KeyError(f"epoch {epoch_text(self.epoch)} has no table {table}")
+        return shape
+
+    def shards_of(self, table: TableId) -> tuple[str, ...]:
+        """The shards that have a table."""
+        for one in self.shadows:
+            if one.table == table:
+                return one.shards
+        return tuple(shard for shard, state in self.cut.shards.items() if table in state.known.tables)
 
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:

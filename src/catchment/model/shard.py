@@ -3,14 +3,17 @@
 It is one value everywhere: in a manifest, in a task, and in the offset of a stream.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import cast
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from catchment.model.chunk import Bound, Chunk
 from catchment.model.definition import Definition
 from catchment.model.foreign_key import ForeignKey
+from catchment.model.of_tables import Lasting, OfTables
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
 
@@ -44,6 +47,35 @@ class Copy(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class Copies(OfTables[Copy], what="copy"):
+    """The copies of one shard. Where nothing was copied, the next epoch has the same object."""
+
+    _of: frozenset[TableId] | None = None
+
+    @cached_property
+    def unfinished(self) -> "Copies":
+        """Those of which rows are left to copy."""
+        return Copies(copy for copy in self if not copy.done)
+
+    @cached_property
+    def idle(self) -> bool:
+        """Whether no row is to be copied now."""
+        return all(copy.paused for copy in self.unfinished)
+
+    def are_of(self, tables: frozenset[TableId]) -> bool:
+        """Whether they are copies of these tables; the answer for the same object is remembered."""
+        if self._of is not tables and self.tables <= tables:
+            self._of = tables
+        return self._of is tables
+
+
+class Definitions(Lasting[Definition], what="definition", of=Definition):
+    """The definitions of one shard's tables."""
+
+
+_NO_COPY = Copies()
+
+
 class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shard as of a cut: a verified position, what is proven sealed there, and a copy for each table that it has.
 
@@ -60,32 +92,40 @@ class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: tuple[ForeignKey, ...] | None = None
 
     def __post_init__(self) -> None:
-        _must_differ("copy", self.copies)
-        _must_differ("definition", self.definitions)
+        # Empty ones stay as they are: a record leaves them out.
+        if self.copies and not isinstance(self.copies, Copies):
+            force_setattr(self, "copies", Copies(self.copies))
+        if self.definitions and not isinstance(self.definitions, Definitions):
+            force_setattr(self, "definitions", Definitions(self.definitions))
 
     @property
-    def copying(self) -> dict[TableId, Copy]:
+    def known(self) -> Copies:
+        """The copies, with what follows from them."""
+        return cast(Copies, self.copies) if self.copies else _NO_COPY
+
+    @property
+    def copying(self) -> Mapping[TableId, Copy]:
         """The tables of which rows are left to copy."""
-        return {copy.table: copy for copy in self.copies if not copy.done}
+        return self.known.unfinished.by_table
 
     @property
     def unfinished(self) -> "ShardState":
         """The same without the copies that are done, of which a task need not know: with many tables it is small."""
-        return replace(self, copies=tuple(self.copying.values()))
+        return replace(self, copies=self.known.unfinished or ())
 
     @property
     def copied(self) -> bool:
         """Whether no row is left to copy."""
-        return all(copy.done for copy in self.copies)
+        return not self.known.unfinished
 
     @property
     def idle(self) -> bool:
         """Whether no row is to be copied now: all are, or their copies are paused."""
-        return all(copy.done or copy.paused for copy in self.copies)
+        return self.known.idle
 
     def without(self, tables: Collection[TableId]) -> "ShardState":
         """The same without these tables; the same object where it has none of them."""
-        if not any(copy.table in tables for copy in self.copies):
+        if self.known.tables.isdisjoint(tables):
             return self
         copies = tuple(copy for copy in self.copies if copy.table not in tables)
         definitions = tuple(one for one in self.definitions if one.table not in tables)
@@ -98,10 +138,3 @@ class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.sealed is None:
             raise ValueError(f"nothing is proven sealed up to {self.position.at}")
         return self.sealed
-
-
-def _must_differ(what: str, parts: Sequence[Copy] | Sequence[Definition]) -> None:
-    if len({part.table for part in parts}) != len(parts):
-        tables = [part.table for part in parts]
-        twice = next(table for table in tables if tables.count(table) > 1)
-        raise ValueError(f"more than one {what} of {twice}")

@@ -1,13 +1,15 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 import msgspec
 import pyarrow as pa
 
 from catchment.epoch.work import Output, SegmentReceipt, SegmentTask
 from catchment.epoch.xa import Commits, commits
+from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.position import LogOffset, Resets, reaches
@@ -36,6 +38,7 @@ from catchment.schema.ddl import Columns, Here
 from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
+from catchment.schema.indexes import touched_by
 from catchment.schema.last_names import name_behind
 from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
 from catchment.source.identity import must_be_same_log
@@ -50,14 +53,12 @@ from catchment.wire.log.facts import Ddl
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps whose order counts)
     """Read (start, stop], keep the last state of every followed key, write them; raises CatchmentError."""
-    shapes = {shape.table: shape for shape in task.shapes}
-    shard = task.endpoint.shard
-    holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
-    here = tables_here(task.shapes, shard, holders)
+    shapes, own, shard = task.known.by_table, task.here, task.endpoint.shard
+    here = tables_here(own, shard)
     start = task.start.position
     defined = task.born.defined if task.born is not None else None
     followed = Followed(shapes, task.start.definitions, here, defined)
-    family = KeyImages(task, {table: shapes[table] for table in here}, keys_of(task, here))
+    family = KeyImages(task, own, keys_of(task))
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed, family)
         aside = _not_told(task, stretch, here)
@@ -67,14 +68,14 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
         if defined is not None:
             events = tuple(one for one in events if not _defined(one, defined))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
-        went = went_through(shard, shapes, stored, task.changes, task.aside, task.unseen)
+        went = went_through(shard, shapes, stored, task.changes, task.aside, task.known.unseen)
         altered = went.altered
         stopped = aside | {one.table: one for one in went.stopped}
-        stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
+        stopped |= _without_keys(task, own, stopped, stored)
         stopped |= family.renamed(altered)
         exists = existence(events, start)
         ends = commits(shard, start.prepared, stretch.xa)
-        swapped = swaps([shapes[table] for table in here], events, exists, stopped)
+        swapped = swaps([own[t] for t in task.known.unseen if t in own], events, exists, stopped)
         prepared = _prepared(task, ends, family)
         for part in prepared:
             images.add(part)
@@ -92,7 +93,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
             mine = [a for a in altered if a.effect.table == table]
             try:
                 passage = Passage.of(met.get(table), mine)
-                shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
+                holders = task.holders.get(table, task.target.shards)
+                shape = shape_after(shapes[table], shard, holders, passage, task.target.epoch)
             except SourceError as why:
                 if not task.changes.follows(table):
                     raise
@@ -110,7 +112,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
     return replace(
         receipt,
         log_bytes=stretch.read_bytes + prepared.read_bytes,
-        definitions=tuple(one for one in followed.now.values() if one.table not in stopped),
+        definitions=_definitions(task, followed.now, stopped),
         existence=exists,
         stopped=tuple(one for one in stopped.values() if one.table not in swapped),
         keys=became.keys,
@@ -121,7 +123,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
 def _not_told(task: SegmentTask, stretch: Stretch, here: Here) -> dict[TableId, Stopped]:
     """The tables that a stretch does not tell, by an order or since nobody sees them; else that would end a run."""
     shard = task.endpoint.shard
-    unseen = without_columns(shard, stretch.facts, task.unseen)
+    unseen = without_columns(shard, stretch.facts, task.known.unseen)
     return unseen | set_aside(shard, stretch.facts, here, task.aside)
 
 
@@ -132,24 +134,38 @@ def _defined(event: SchemaEvent, until: LogOffset) -> bool:
 
 def _prepared(task: SegmentTask, ends: Commits, family: KeyImages) -> PreparedRows:
     """The rows of transactions that were prepared in front of the stretch and end in it."""
-    wanted = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
+    wanted = Wanted.of(task.known, task.start.definitions, mask_key=task.mask_key)
     wanted = with_referenced(wanted, family.keys)
     return PreparedRows(task.endpoint, task.start.position.server, ends.earlier, wanted)
 
 
 def _without_keys(
-    task: SegmentTask, shapes: Iterable[TableShape], stored: StoredAt
+    task: SegmentTask,
+    here: Mapping[TableId, TableShape],
+    stopped: Collection[TableId],
+    stored: StoredAt,
 ) -> dict[TableId, Stopped]:
     """The tables of which an index was dropped by which the lake tells their rows apart."""
     found = {}
-    for shape in shapes:
+    for table in sorted(touched_by(stored.events, here)):
+        if table in stopped:
+            continue
         try:
-            must_keep_keys(task.endpoint, task.start.position.server, [shape], stored.events, stored.at)
+            must_keep_keys(task.endpoint, task.start.position.server, [here[table]], stored.events, stored.at)
         except Unsupported as why:
-            if not task.changes.follows(shape.table):
+            if not task.changes.follows(table):
                 raise
-            found[shape.table] = Stopped(shape.table, str(why))
+            found[table] = Stopped(table, str(why))
     return found
+
+
+def _definitions(
+    task: SegmentTask, now: Mapping[TableId, Definition], stopped: Collection[TableId]
+) -> tuple[Definition, ...]:
+    """Those behind the stretch: the same object where DDL changed none."""
+    known = task.start.definitions
+    after = tuple(one for one in now.values() if one.table not in stopped)
+    return known if len(after) == len(known) and all(map(is_, after, known)) else after
 
 
 def _read(
@@ -158,7 +174,7 @@ def _read(
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     start = task.start.position
     resets = must_be_same_log(task.endpoint, start)
-    wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl, mask_key=task.mask_key)
+    wanted = Wanted.of(task.known, task.start.definitions, on_ddl=followed.on_ddl, mask_key=task.mask_key)
     wanted = with_referenced(wanted, family.keys)
     with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
         for part in log.images():

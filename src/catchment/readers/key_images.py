@@ -38,11 +38,11 @@ class Known:
     refused: Mapping[TableId, str] = field(default_factory=dict)
 
 
-def keys_of(task: SegmentTask, here: Collection[TableId]) -> Known:
+def keys_of(task: SegmentTask) -> Known:
     """Those where the task begins. Raises SourceError where it has to ask."""
     if task.start.keys is not None:
         return Known(task.start.keys)
-    tables = columns_of(shape for shape in task.shapes if shape.table in here)
+    tables = columns_of(task.here.values())
     with connect(task.endpoint, task.start.position.server) as session:
         found = cascading(session, tables)
     refused = {one.key.child: f"{one.why}; {REMEDY}" for one in found if one.refused}
@@ -51,11 +51,12 @@ def keys_of(task: SegmentTask, here: Collection[TableId]) -> Known:
 
 def with_referenced(wanted: Wanted, keys: Iterable[ForeignKey]) -> Wanted:
     """The same rows. An image of a parent tells also the columns that foreign keys refer to, as they were before."""
-    found = dict(wanted.keys)
+    found: dict[TableId, tuple[str, ...]] = {}
     for key in keys:
-        if key.parent in found:
-            found[key.parent] = tuple(dict.fromkeys([*found[key.parent], *key.referenced]))
-    return replace(wanted, keys=found)
+        if key.parent in wanted.keys:
+            known = found.get(key.parent, wanted.keys[key.parent])
+            found[key.parent] = tuple(dict.fromkeys([*known, *key.referenced]))
+    return replace(wanted, keys={**wanted.keys, **found}) if found else wanted
 
 
 @dataclass(frozen=True)

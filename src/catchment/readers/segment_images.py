@@ -11,6 +11,7 @@ from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import Unsupported
 from catchment.model.image import GROUP, SEQ
+from catchment.model.of_tables import Lazily
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.rewind.keyless import with_keys
@@ -37,7 +38,7 @@ class SegmentImages:
         self._shard = shard
         self._shapes = shapes
         self._copying = copying
-        self._retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
+        self._retyped = Lazily(shapes, lambda table: Retyped(shapes[table].key))
         self._newest: dict[TableId, tuple[int, int, Table]] = {}
         self._stack = ExitStack()
 

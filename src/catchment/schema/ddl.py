@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from catchment.model.table import TableId
 from catchment.schema.alter import plain, read_alter
+from catchment.schema.chosen import Chosen
 from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
 from catchment.schema.redeclared import REDEFINED, Redeclared
@@ -111,9 +112,9 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
     nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a column may have been there or missing
     already.
     """
+    chosen = Chosen.of(chosen)
     if text.unreadable:
-        sql = without_marks(text.sql.replace("``", "`"))
-        named = [table for table in sorted(chosen) if without_marks(table.name) in sql]
+        named = named_by(text, chosen)
         why = f"a statement that names it cannot be read: {text.unreadable}"
         return _stop(named[0], why) if named else HARMLESS
     columns = dict.fromkeys(chosen, ()) if here is None else here
@@ -123,6 +124,19 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
     if isinstance(found, Columns) and text.doubtful and (found.emptied or found.modified or found.renamed):
         return _stop(found.table, TRUNCATED if found.emptied else REDEFINED)
     return found
+
+
+def named_by(text: Text, chosen: Collection[TableId]) -> list[TableId]:
+    """The chosen tables, in order, that a statement may mean: as DDL it does nothing to others."""
+    chosen = Chosen.of(chosen)
+    if text.unreadable:
+        sql = without_marks(text.sql.replace("``", "`"))
+        return sorted(t for name, tables in chosen.by_name.items() if name in sql for t in tables)
+    if kind_of(text.words) is not Act.DEFINES:
+        return []
+    reading = _Reading(text.words, text.schema, chosen, {}, text)
+    kind, place = object_of(text.words)
+    return sorted({*reading.named(0), *(reading.of_schemas(place) if kind in DATABASES else ())})
 
 
 def altered_table(
@@ -135,9 +149,9 @@ def altered_table(
     kind, place = object_of(words)
     named = []
     if kind == "INDEX":
-        named = reading._named(place)
+        named = reading.named(place)
     elif (words[0].keyword, kind) == ("ALTER", "TABLE"):
-        named = reading._named(*reading._target(place))
+        named = reading.named(*reading.target(place))
     return named[0] if named else None
 
 
@@ -148,7 +162,7 @@ def altering(words: tuple[Word, ...], default_schema: str, table: TableId) -> tu
     if altered_table(words, default_schema, [table]) is None:
         return ()
     reading = _Reading(words, default_schema, [table], {})
-    return words[reading._target(object_of(words)[1])[1] :]
+    return words[reading.target(object_of(words)[1])[1] :]
 
 
 class _Reading:
@@ -167,10 +181,7 @@ class _Reading:
         self.here = here
         self.keywords = [w.keyword for w in words]
         self.default_schema = default_schema
-        self.chosen = sorted(chosen)
-        self._by_name: dict[str, list[TableId]] = {}
-        for table in self.chosen:
-            self._by_name.setdefault(without_marks(table.name), []).append(table)
+        self.chosen = Chosen.of(chosen)
 
     def effect(self) -> Effect:
         """The effect of the statement."""
@@ -178,7 +189,7 @@ class _Reading:
         kind, place = object_of(self.words)
         if kind in DATABASES:
             return self._of_database(head, place)
-        named = self._named(0)
+        named = self.named(0)
         if head not in _NAMING:
             named = [table for table in named if table in self.here]
         if not named or "TEMPORARY" in self.keywords[1:place]:
@@ -192,13 +203,13 @@ class _Reading:
         way_out = _REMOVE if head == "DROP" else AGAIN
         return _stop(named[0], _REASONS.get(head, NOT_UNDERSTOOD), way_out)
 
-    def _named(self, start: int, end: int | None = None) -> list[TableId]:
+    def named(self, start: int, end: int | None = None) -> list[TableId]:
         """Chosen tables that an identifier between `start` and `end` may mean."""
         return [t for place in range(len(self.words))[start:end] for t in self._meant(place)]
 
     def _meant(self, place: int) -> list[TableId]:
         word = self.words[place]
-        mine = self._by_name.get(without_marks(word.text), []) if word.quote != "'" else []
+        mine = self.chosen.by_name.get(without_marks(word.text), []) if word.quote != "'" else []
         if not mine or self.keywords[place + 1 : place + 2] == ["."]:
             return []  # a schema
         schema = self.default_schema
@@ -216,7 +227,7 @@ class _Reading:
         ]
         return found == [table.schema, table.name]
 
-    def _target(self, place: int) -> tuple[int, int]:
+    def target(self, place: int) -> tuple[int, int]:
         """Where the table name after `IF [NOT] EXISTS` begins and ends."""
         while self.keywords[place : place + 1] and self.keywords[place] in ("IF", "NOT", "EXISTS"):
             place += 1
@@ -226,12 +237,16 @@ class _Reading:
         return place, end
 
     def _of_database(self, head: str, place: int) -> Effect:
-        start, end = self._target(place)
-        names = {without_marks(w.text) for w in self.words[start:end]}
-        gone = [t for t in self.chosen if t in self.here and without_marks(t.schema) in names]
+        gone = [t for t in self.of_schemas(place) if t in self.here]
         if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
             return _stop(gone[0], "its schema was dropped", _REMOVE)
         return HARMLESS
+
+    def of_schemas(self, place: int) -> list[TableId]:
+        """The chosen tables of the schemas that a statement names from `place` on."""
+        start, end = self.target(place)
+        names = {without_marks(w.text) for w in self.words[start:end]}
+        return sorted(t for name in names for t in self.chosen.by_schema.get(name, ()))
 
     def _of_truncate(self, table: TableId) -> Effect:
         start = 2 if self.keywords[1:2] == ["TABLE"] else 1
@@ -244,13 +259,13 @@ class _Reading:
         )
 
     def _of_index(self, head: str, place: int, table: TableId) -> Effect:
-        start, _ = self._target(place)
+        start, _ = self.target(place)
         if head == "DROP" and self.words[start].text.upper() == "PRIMARY":
             return _stop(table, "its primary key was dropped")
         return HARMLESS
 
     def _of_create(self, place: int) -> Effect:
-        made = self._named(*self._target(place))
+        made = self.named(*self.target(place))
         if not made:
             return HARMLESS
         # MySQL logs it also where it does nothing.
@@ -261,8 +276,8 @@ class _Reading:
         return _stop(made[0], "it was created while the feed was running")
 
     def _of_alter(self, place: int) -> Effect:
-        start, end = self._target(place)
-        own = [table for table in self._named(start, end) if table in self.here]
+        start, end = self.target(place)
+        own = [table for table in self.named(start, end) if table in self.here]
         if not own:
             return self._of_other_alter(end)
         if "IGNORE" in self.keywords[1:place]:
@@ -278,7 +293,7 @@ class _Reading:
         """Another table's ALTER touches a chosen one by RENAME, EXCHANGE PARTITION and CONVERT only."""
         for place in range(end, len(self.words)):
             before = place - 2 if self.keywords[place - 1] == "." else place
-            for table in self._named(place, place + 1):
+            for table in self.named(place, place + 1):
                 if self.keywords[before - 1] in ("RENAME", "TO", "AS", "=", "TABLE"):
                     return _stop(table, "another table took its name, or exchanged rows with it")
         return HARMLESS

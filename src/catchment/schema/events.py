@@ -1,15 +1,21 @@
 """What the statements of a log do to the chosen tables: each is interpreted once, and travels as one event."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from catchment.model.epoch import TableShape
+from catchment.model.of_tables import Lazily
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
+from catchment.schema.chosen import Chosen
 from catchment.schema.columns import table_on
-from catchment.schema.ddl import HARMLESS, Columns, Effect, Here, Stop, effect_of
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Here, Stop, effect_of, named_by
 from catchment.schema.text import Text, read_text
 from catchment.wire.log.facts import Ddl, Fact, Statement
+
+_Here = ChainMap[TableId, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +52,16 @@ class SchemaEvents:
     def __init__(
         self, chosen: Iterable[TableId], here: Here | None = None, defined: LogOffset | None = None
     ) -> None:
-        self.chosen = frozenset(chosen)
+        self.chosen = Chosen(chosen)
         self._defined = defined
-        self._begin: Here | None = here and {t: frozenset(map(str.lower, n)) for t, n in here.items()}
+        self._begin = None if here is None else _lower(here)
         self._now = self._begin
         self._known: dict[LogOffset, SchemaEvent] = {}
 
     def next(self, fact: Ddl | Statement) -> SchemaEvent:
         """The event of the statement that comes next in the log."""
         event = self._known[fact.at] = self._event(fact, self._now)
-        self._now = _behind(event)
+        self._now = _behind(event, self._now)
         return event
 
     def of(self, facts: Iterable[Fact]) -> Iterator[SchemaEvent]:
@@ -65,7 +71,7 @@ class SchemaEvents:
             if isinstance(fact, Ddl | Statement):
                 event = self._known.get(fact.at) or self._event(fact, here)
                 self._known[fact.at] = event
-                here = _behind(event)
+                here = _behind(event, here)
                 yield event
 
     def _event(self, fact: Ddl | Statement, here: Here | None) -> SchemaEvent:
@@ -81,10 +87,10 @@ def stops(event: SchemaEvent, chosen: Collection[TableId]) -> list[Stop]:
         return []
     here = event.here
     found = []
-    for table in sorted(chosen):
-        mine: Here | None = (
-            None if here is None else {t: columns for t, columns in here.items() if t == table}
-        )
+    for table in named_by(event.text, chosen):
+        mine: Here | None = None
+        if here is not None:
+            mine = {table: here[table]} if table in here else {}
         alone = effect_of(event.text, [table], mine)
         if isinstance(alone, Stop):
             found.append(alone)
@@ -93,14 +99,22 @@ def stops(event: SchemaEvent, chosen: Collection[TableId]) -> list[Stop]:
     return found
 
 
-def _behind(event: SchemaEvent) -> Here | None:
-    """The tables with their columns behind an event."""
-    here, did = event.here, event.effect
+def _lower(here: Here) -> _Here:
+    """The columns in lower case, each table's when it is looked at; in front of them there is room for those of tables
+    that were altered."""
+    begin = Lazily(here, lambda table: frozenset(map(str.lower, here[table])))
+    return ChainMap({}, cast(MutableMapping[TableId, Collection[str]], begin))  # nobody writes to it
+
+
+def _behind(event: SchemaEvent, here: _Here | None) -> _Here | None:
+    """The tables with their columns behind an event; `here`: in front of it."""
+    did = event.effect
     if here is None or not isinstance(did, Columns):
         return here
     gone = {name.lower() for name in (*did.dropped, *(one.old for one in did.renamed))}
     came = {name.lower() for name in (*did.added, *(one.new for one in did.renamed))}
-    return {**here, did.table: (frozenset(here[did.table]) - gone) | came}
+    altered, begin = here.maps
+    return ChainMap({**altered, did.table: (frozenset(here[did.table]) - gone) | came}, begin)
 
 
 def text_of(fact: Ddl | Statement) -> Text:
@@ -113,10 +127,6 @@ def text_of(fact: Ddl | Statement) -> Text:
     return replace(text, doubtful=True) if doubtful else text
 
 
-def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:
-    """The tables that a shard has, of those whose lake tables are given; `holders`: the shards that have each."""
-    return {
-        shape.table: {column.name for column in table_on(shape, shard).columns}
-        for shape in shapes
-        if shard in holders[shape.table]
-    }
+def tables_here(shapes: Mapping[TableId, TableShape], shard: str) -> Here:
+    """The tables that a shard has, whose lake tables are given, with their columns; each table's when it is asked."""
+    return Lazily(shapes, lambda table: frozenset(c.name for c in table_on(shapes[table], shard).columns))

@@ -137,9 +137,9 @@ class _Reading:
         self.stop = stop
         self.decoder = LogDecoder(
             self.start,
-            set(wanted.keys),
+            wanted.keys,
             stop,
-            keys=dict(wanted.keys),
+            keys=wanted.keys,
             kinds=wanted.kinds,
             definitions=wanted.definitions,
             on_ddl=wanted.on_ddl,

@@ -6,7 +6,9 @@ from typing import Literal
 
 from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import Shapes, TableShape
+from catchment.model.of_tables import Lazily
+from catchment.model.shard import Definitions
 from catchment.model.table import Kind, TableId
 from catchment.schema.shape import logged_kinds
 from catchment.wire.cells.masks import ColumnMasks
@@ -45,13 +47,15 @@ class Wanted:
         on_ddl: OnDdl | None = None,
         mask_key: MaskKey | None = None,
     ) -> "Wanted":
-        """The rows of tables that the lake has."""
-        chosen = list(shapes)
+        """The rows of tables that the lake has. Of their columns it looks at those of tables that the log names."""
+        chosen = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
+        known = chosen.by_table
+        told = definitions if isinstance(definitions, Definitions) else Definitions(definitions)
         return cls(
-            keys={shape.table: shape.key for shape in chosen},
-            kinds={shape.table: logged_kinds(shape) for shape in chosen},
-            definitions={definition.table: definition for definition in definitions},
+            keys=chosen.keys,
+            kinds=Lazily(known, lambda table: logged_kinds(known[table])),
+            definitions=told.by_table,
             before=before,
             on_ddl=on_ddl,
-            masks={shape.table: ColumnMasks(shape.rules, mask_key) for shape in chosen if shape.rules},
+            masks=Lazily(known, lambda table: ColumnMasks(known[table].rules, mask_key)),
         )

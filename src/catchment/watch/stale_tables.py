@@ -34,9 +34,8 @@ class StaleTables:
             if str(known.get(table)) != str(stale):
                 _log.warning("%s", stale)
                 self._notifier.tell(NotifyEvent.STALE, str(stale))
-        carried = {shape.table for shape in manifest.shapes}
         for table in known.keys() - self._known.keys():
-            if table in carried:
+            if table in manifest.known.tables:
                 _log.info("%s is exact again as of epoch %s", table, epoch_text(manifest.epoch))
 
     def _take(self, manifest: Manifest) -> None:

@@ -44,7 +44,7 @@ class Uncarried:
 
     def observe(self, manifest: Manifest, existence: Mapping[str, Existence]) -> None:
         """An epoch is committed: `existence` says what its DDL did, by shard. New tables are logged at once."""
-        entered = {shape.table for shape in manifest.shapes} & {one.table for one in self.now}
+        entered = {one.table for one in self.now if one.table in manifest.known.tables}
         if not entered and not any(found.schemas_gone or found.there for found in existence.values()):
             return
         left = [

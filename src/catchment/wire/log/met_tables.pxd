@@ -5,10 +5,11 @@ from catchment.wire.cells.plans cimport TableMap
 
 
 cdef class Tables:
-    cdef object wanted         # frozenset of TableId; None: all
-    cdef dict keys
-    cdef dict kinds            # TableId -> kinds of columns that the log declares as BINARY
-    cdef dict definitions      # TableId -> Definition, for table maps that lack metadata
+    cdef object wanted         # collection of TableId; None: all
+    cdef object keys           # TableId -> names of its key columns
+    cdef object kinds          # TableId -> kinds of columns that the log declares as BINARY
+    cdef object definitions    # TableId -> Definition as of the start, for table maps that lack metadata
+    cdef dict redefined        # those that DDL has changed since
     cdef set gone              # TableId of tables whose rows are not decoded any more
     cdef int mysql             # version of the MySQL that writes, as 80015; 0: MariaDB
     cdef dict maps             # number -> TableMap

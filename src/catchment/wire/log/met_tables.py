@@ -37,11 +37,13 @@ class Tables:
     """Table numbers of the log, and one set of builders per version of each wanted table; see met_tables.pxd."""
 
     def __cinit__(self, wanted, keys, kinds, definitions):
-        self.wanted = None if wanted is None else frozenset(wanted)
-        self.definitions = dict(definitions or {})
+        # Not copied: a feed has thousands of tables, and a log names few.
+        self.wanted = wanted
+        self.definitions = definitions or {}
+        self.redefined = {}
         self.gone = set()
-        self.keys = dict(keys or {})
-        self.kinds = dict(kinds or {})
+        self.keys = keys or {}
+        self.kinds = kinds or {}
         self.maps = {}
         self.between_statements = True
         self.builders = {}
@@ -61,7 +63,7 @@ class Tables:
             if definition is None:
                 self.gone.add(table)
             else:
-                self.definitions[table] = definition
+                self.redefined[table] = definition
         if changes:
             self.maps.clear()
             self.last = None
@@ -92,7 +94,8 @@ class Tables:
         images = None
         table = metadata.table_id(raw)
         if (self.wanted is None or table in self.wanted) and table not in self.gone:
-            described = metadata.describe(raw, self.keys, self.kinds, self.mysql, self.definitions.get(table))
+            definition = self.redefined.get(table) or self.definitions.get(table)
+            described = metadata.describe(raw, self.keys, self.kinds, self.mysql, definition)
             images = self.builders.get(described.table)
             if images is None:
                 images = ColumnBuilders(image_schema(described.table))

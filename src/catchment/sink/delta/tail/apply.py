@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from catchment import world
-from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape
+from catchment.model.epoch import DataFile, Manifest, Shapes, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
@@ -43,6 +43,9 @@ class DeltaSink:
         # What a table's log says, and a shape of which it has all columns.
         self._fits: dict[Tail, tuple[MetaData, TableShape]] = {}
         self._versions: dict[Tail, int] = {}  # as of our last commit, or of our first look
+        self._told: tuple[Shapes, dict[str, int]] | None = (
+            None  # the versions that the last epoch told, by name
+        )
 
     def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
         """Commit a table's part of an epoch; the version that holds it.
@@ -87,8 +90,12 @@ class DeltaSink:
         first = manifest.previous == 0
         if first:
             self.must_be_free(manifest)
-        touched = {Tail.of(delta.shape) for delta in manifest.deltas}
-        others = {Tail.of(shape) for shape in manifest.followed} - touched - self._versions.keys()
+        followed, told = manifest.followed, self._told
+        known = told[1] if told is not None and told[0] is followed else None
+        others: set[Tail] = set()
+        if known is None:
+            touched = {Tail.of(delta.shape) for delta in manifest.deltas}
+            others = {Tail.of(shape) for shape in followed} - touched - self._versions.keys()
         with world.pool(_THREADS) as pool:
             work = [
                 *(pool.submit(self._apply_one, d, manifest.epoch, fence, first) for d in manifest.deltas),
@@ -96,7 +103,10 @@ class DeltaSink:
             ]
         for one in work:
             one.result()
-        return {str(shape.table): self._versions[Tail.of(shape)] for shape in manifest.followed}
+        shapes = followed if known is None else [delta.shape for delta in manifest.deltas]
+        versions = {str(shape.table): self._versions[Tail.of(shape)] for shape in shapes}
+        self._told = followed, {**(known or {}), **versions}
+        return self._told[1]
 
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""

@@ -29,7 +29,7 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
             inline.setdefault((output.table, output.part), []).append(output.held.rows)
         else:
             files.setdefault(output.table, []).append(output.held)
-    shapes = {shape.table: shape for shape in gathered.followed}
+    shapes = gathered.followed.by_table if inline else {}
     with world.pool(_THREADS, "inline") as pool:
         written = [
             (table, pool.submit(_write, root, epoch, shapes[table], part, parts))
