@@ -28,6 +28,7 @@ from catchment.engine.guarded import Guarded, receipts
 from catchment.engine.near import Near
 from catchment.feed.runner import run_feed
 from catchment.feed.take_up import Ports
+from catchment.model.epoch import Manifest
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.sink.delta.upkeep.lake import lake_of
@@ -54,13 +55,15 @@ def run(runs: int = 3) -> list[Figure]:
     found = [(_epoch_ms(TABLES), _epoch_ms(FEW_TABLES)) for _ in range(runs)]
     many, few = [[one[place] for one in found] for place in (0, 1)]
     name = f"an epoch of {TABLES} tables x {COLUMNS} columns x {SHARDS} shards, one table changing"
-    starts = [_start_seconds(rows) for rows in (0, 1)]
-    whole = f"a start with {MANY_SHARDS} shards, to the first epoch"
+    first, _, later = _starts(rows=0)
+    _, plan, _ = _starts(rows=1)
+    shards = f"{MANY_SHARDS} shards x {TABLES_OF_MANY} tables"
     return [
         figure(name, many, "CPU ms", "agreed", [EPOCH_MS] * runs, 1),
         figure(name, many, "CPU ms", f"{FEW_TABLES} tables", few, 1),
-        figure(whole, starts[:1], "s", "agreed", [START_SECONDS], 1),
-        figure(f"{whole} with rows", starts[1:], "s", "agreed", [START_SECONDS], 1),
+        figure(f"{shards}: the start of a new feed", [first], "s", "agreed", [START_SECONDS], 1),
+        figure(f"{shards}: a later start", [later], "s", "agreed", [START_SECONDS], 1),
+        figure(f"{shards}: the plan of an epoch that copies rows of all", [plan], "s", "agreed", [1.0], 2),
     ]
 
 
@@ -145,6 +148,7 @@ class _Run:
         self.ran = Ran()
         self.stop = threading.Event()
         self.failed: BaseException | None = None
+        self._began = 0.0
         self._committed = threading.Condition()
 
     def hear(self, report: Report) -> None:
@@ -152,6 +156,20 @@ class _Run:
         with self._committed:
             self.ran.epochs.append((time.perf_counter() - self.ran.began, report))
             self._committed.notify_all()
+
+    def began(self, standing: Manifest) -> None:
+        """The start is over."""
+        with self._committed:
+            self._began = time.perf_counter() - self.ran.began
+            self._committed.notify_all()
+
+    def await_begin(self) -> float:
+        """Wait for the end of the start; the seconds that it took. Raises what ended the run."""
+        with self._committed:
+            self._committed.wait_for(lambda: self.failed or self._began)
+        if self.failed:
+            raise self.failed
+        return self._began
 
     def await_epochs(self, number: int) -> None:
         """Wait for so many. Raises what ended the run."""
@@ -168,7 +186,7 @@ class _Run:
             run_feed(
                 feed,
                 until_caught_up=False,
-                observer=Observer(committed=self.hear),
+                observer=Observer(began=self.began, committed=self.hear),
                 stop=self.stop,
                 ports=ports,
             )
@@ -184,14 +202,11 @@ class _Run:
 
 
 @contextmanager
-def _running(tables: int, shards: int, rows: int) -> Iterator[_Run]:
-    """A new feed that runs in a thread until the block ends."""
-    run = _Run(_Servers(tables, shards, rows))
-    with (
-        tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        world.instead(Beside(run.servers)),
-    ):
-        thread = threading.Thread(target=run.work, args=(_feed(Path(directory), run.servers),), name="feed")
+def _running(servers: _Servers, directory: Path) -> Iterator[_Run]:
+    """The feed of a directory, which runs in a thread until the block ends."""
+    run = _Run(servers)
+    with world.instead(Beside(servers)):
+        thread = threading.Thread(target=run.work, args=(_feed(directory, servers),), name="feed")
         thread.start()
         try:
             yield run
@@ -223,21 +238,32 @@ def _feed(directory: Path, servers: _Servers) -> Feed:
 
 def _epoch_ms(tables: int) -> float:
     """CPU of an epoch, without that of the servers."""
-    with _running(tables, SHARDS, rows=0) as run:
+    servers = _Servers(tables, SHARDS, rows=0)
+    with _directory() as directory, _running(servers, Path(directory)) as run:
         for number in range(1, WARM + 1):
-            run.servers.change(number)
+            servers.change(number)
             run.await_epochs(number)
-        before, served = time.process_time(), run.servers.spent
+        before, served = time.process_time(), servers.spent
         for number in range(WARM + 1, WARM + EPOCHS + 1):
-            run.servers.change(number)
+            servers.change(number)
             run.await_epochs(number)
-        spent = time.process_time() - before - (run.servers.spent - served)
+        spent = time.process_time() - before - (servers.spent - served)
     return 1000 * spent / EPOCHS
 
 
-def _start_seconds(rows: int) -> float:
-    """From the begin of a new feed to its first epoch behind the start; with rows, one that copies some."""
-    with _running(TABLES_OF_MANY, MANY_SHARDS, rows) as run:
-        run.servers.change(rows + 1)
-        run.await_epochs(1)
-        return run.ran.epochs[0][0]
+def _starts(rows: int) -> tuple[float, float, float]:
+    """Seconds of the start of a new feed, of the plan of its first epoch, and of its next start."""
+    servers = _Servers(TABLES_OF_MANY, MANY_SHARDS, rows)
+    with _directory() as directory:
+        with _running(servers, Path(directory)) as run:
+            first = run.await_begin()
+            if not rows:
+                servers.change(1)
+            run.await_epochs(1)
+            _, report = run.ran.epochs[0]
+        with _running(servers, Path(directory)) as run:
+            return first, report.phases["plan"], run.await_begin()
+
+
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="catchment-bench-")

@@ -312,7 +312,8 @@ def _arrived(
     copies = state.copies
     if chunks:
         copies = tuple(_advanced(copy, chunks.get(copy.table, ())) for copy in copies)
-    return ShardState(segment.reached, segment.sealed, copies, segment.definitions, segment.keys)
+    definitions = state.definitions if segment.definitions is None else segment.definitions
+    return ShardState(segment.reached, segment.sealed, copies, definitions, segment.keys)
 
 
 def _advanced(copy: Copy, chunks: Sequence[tuple[Chunk, int]]) -> Copy:

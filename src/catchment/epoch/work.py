@@ -255,9 +255,10 @@ class SegmentReceipt:
 
     `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
     since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
-    stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not. `stopped`: tables
-    whose rows the log does not tell any more; the receipt says nothing else of them. `keys`: the foreign keys that are
-    followed from there on. `swapped`: shadow tables that have taken places; their outputs are what stands in front.
+    stretch ends; None: as they were. `existence`: which tables of the server its DDL made and took away, chosen
+    or not. `stopped`: tables whose rows the log does not tell any more; the receipt says nothing else of them.
+    `keys`: the foreign keys that are followed from there on. `swapped`: shadow tables that have taken places; their
+    outputs are what stands in front.
     """
 
     shard: str
@@ -269,7 +270,7 @@ class SegmentReceipt:
     groups: int
     log_bytes: int
     event_time: int
-    definitions: tuple[Definition, ...] = ()
+    definitions: tuple[Definition, ...] | None = None
     existence: Existence = field(default_factory=Existence)
     stopped: tuple[Stopped, ...] = ()
     keys: tuple[ForeignKey, ...] | None = None

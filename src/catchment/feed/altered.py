@@ -11,6 +11,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, Table, TableId
 from catchment.source.catalog import read_table
 from catchment.source.comments import commented_now
+from catchment.source.each_shard import each_shard
 from catchment.source.session import connect
 
 
@@ -18,13 +19,19 @@ def told_by_catalog(
     endpoints: Mapping[str, Endpoint], receipts: Iterable[SegmentReceipt]
 ) -> dict[ShardTable, Table]:
     """Definitions of tables that gained columns, where no row event has shown them yet."""
-    found = {}
-    for receipt in receipts:
-        for table, passage in receipt.passages().items():
-            if passage.untold:
-                with connect(endpoints[receipt.shard], receipt.reached.server) as session:
-                    found[ShardTable(receipt.shard, table)] = read_table(session, table)
-    return found
+    untold = {
+        receipt.shard: (receipt.reached.server, tables)
+        for receipt in receipts
+        if receipt.altered
+        and (tables := [table for table, passage in receipt.passages().items() if passage.untold])
+    }
+
+    def ask(shard: str) -> dict[ShardTable, Table]:
+        server, tables = untold[shard]
+        with connect(endpoints[shard], server) as session:
+            return {ShardTable(shard, table): read_table(session, table) for table in tables}
+
+    return {of: table for found in each_shard(untold, ask).values() for of, table in found.items()}
 
 
 def commented(endpoints: Mapping[str, Endpoint], previous: Manifest, gathered: Gathered) -> Gathered:

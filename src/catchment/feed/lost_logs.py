@@ -15,6 +15,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import LogLost, LogRefused, SourceError, WireError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
+from catchment.source.each_shard import each_shard
 from catchment.source.first_cut import first_position
 from catchment.source.identity import continued, must_go_on
 from catchment.source.session import connect
@@ -35,15 +36,19 @@ def looked_at(endpoints: Mapping[str, Endpoint], standing: Manifest) -> Looked:
 
     Raises OtherServer, ConnectionLost.
     """
-    positions: dict[str, Position] = {}
-    lost: dict[str, str] = {}
-    for shard, endpoint in endpoints.items():
-        known = _as_named_now(endpoint, standing.cut.shards[shard].position)
+
+    def look(shard: str) -> Position | LogLost:
+        known = _as_named_now(endpoints[shard], standing.cut.shards[shard].position)
         try:
-            positions[shard] = must_go_on(endpoint, continued(endpoint, known))
+            return must_go_on(endpoints[shard], continued(endpoints[shard], known))
         except LogLost as error:
-            lost[shard] = str(error)
-    return Looked(positions, lost)
+            return error
+
+    found = each_shard(endpoints, look)
+    return Looked(
+        {shard: at for shard, at in found.items() if isinstance(at, Position)},
+        {shard: str(error) for shard, error in found.items() if isinstance(error, LogLost)},
+    )
 
 
 def _as_named_now(endpoint: Endpoint, verified: Position) -> Position:
@@ -76,9 +81,7 @@ def with_new_cuts(
 ) -> Manifest:
     """The epoch in which shards begin again, and why each does. `waits`: their tables wait for an order. Raises
     SourceError where one cannot."""
-    with world.pool(len(lost), "first cut") as pool:
-        found = pool.map(lambda shard: _begun(endpoints[shard], standing), lost)
-        positions = dict(zip(lost, found, strict=True))
+    positions = each_shard(lost, lambda shard: _begun(endpoints[shard], standing))
     shards = {shard: BegunAgain(at, lost[shard], waits) for shard, at in positions.items()}
     return begun_again(standing, shards, epoch, world.now_us())
 

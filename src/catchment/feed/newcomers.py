@@ -7,7 +7,7 @@ until the new one is complete.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, SinkError, Unsupported
+from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
@@ -38,6 +39,7 @@ from catchment.sink.port import Sink
 from catchment.source.catalog import listed_tables, read_table
 from catchment.source.comments import commented_now
 from catchment.source.definitions_at import definitions_needed
+from catchment.source.each_shard import each_shard
 from catchment.source.log import read_facts
 from catchment.source.session import connect
 from catchment.source.wording import read_wordings
@@ -60,6 +62,17 @@ class _Known:
 
     floors: Mapping[str, LogOffset]
     births: Mapping[str, Birth]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A table that enters, as one shard has it: the shard's state with it, and how its log made it, if that tells all
+    rows."""
+
+    table: Table
+    wording: Wording
+    state: ShardState
+    born: Born | None
 
 
 class Newcomers:
@@ -227,33 +240,51 @@ class Newcomers:
         stale = standing.stale_since(table)
         needed = states.keys() if stale is None else set(stale.shards)
         births = self._births_of(standing, table)
-        for shard, state in standing.cut.shards.items():
-            endpoint = self._endpoints[shard]
-            seen = table_seen(endpoint, state, table, must_have=shard in needed)
-            if seen is None:
-                continue
-            found = None
-            # What foreign keys did to the rows of a child that was born is in no log.
-            if shard in births and not has_keys(endpoint, state, table):
-                found = self._births.of(shard, state, table, births[shard])
-            if found is None:
-                _must_be_visible(endpoint, state, table)
-            else:
-                born[shard] = found
-            tables[shard], copy, wordings[shard] = seen
-            states[shard] = _entered(endpoint, state, copy)
+        for shard, one in each_shard(
+            states, lambda shard: self._seen(standing, shard, table, needed, births)
+        ).items():
+            if one is not None:
+                tables[shard], wordings[shard], states[shard] = one.table, one.wording, one.state
+                if one.born is not None:
+                    born[shard] = one.born
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table), wordings)
         if stale is not None:
             must_hide_still(stale, shape)
             shape = self._going_on(stale, shape, tables)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
-        for shard in tables:
-            known, here = states[shard], {copy.table for copy in states[shard].copies}
-            shapes = [one for one in (*standing.shapes, shape) if one.table in here]
-            keys = Families(self._coming).keys(self._endpoints[shard], known, shapes, table)
-            states[shard] = replace(known, keys=keys)
+        shapes = {**standing.known.by_table, table: shape}
+
+        def keys(shard: str) -> tuple[ForeignKey, ...] | None:
+            mine = [shapes[copy.table] for copy in states[shard].copies]
+            return Families(self._coming).keys(self._endpoints[shard], states[shard], mine, table)
+
+        states |= {
+            shard: replace(states[shard], keys=found) for shard, found in each_shard(tables, keys).items()
+        }
         return _epoch_with(standing, shape, states), born
+
+    def _seen(
+        self,
+        standing: Manifest,
+        shard: str,
+        table: TableId,
+        needed: Collection[str],
+        births: Mapping[str, Birth],
+    ) -> "_Seen | None":
+        """A table as one shard has it; None where it has none and need not. Raises CatchmentError."""
+        endpoint, state = self._endpoints[shard], standing.cut.shards[shard]
+        seen = table_seen(endpoint, state, table, must_have=shard in needed)
+        if seen is None:
+            return None
+        born = None
+        # What foreign keys did to the rows of a child that was born is in no log.
+        if shard in births and not has_keys(endpoint, state, table):
+            born = self._births.of(shard, state, table, births[shard])
+        if born is None:
+            _must_be_visible(endpoint, state, table)
+        found, copy, wording = seen
+        return _Seen(found, wording, _entered(endpoint, state, copy), born)
 
     def _going_on(self, stale: Stale, shape: TableShape, shards: Mapping[str, Table]) -> TableShape:
         """The shape of a table that enters again: one whose past the lake keeps goes on from what stands there."""

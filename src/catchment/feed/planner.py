@@ -17,9 +17,11 @@ from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ConnectionLost, Diverged, OtherServer, Retry, SourceError
+from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
+from catchment.source.each_shard import each_shard
 from catchment.source.offsets import log_bytes
 from catchment.source.session import Session, connect
 
@@ -66,6 +68,15 @@ class _Step:
     chunk: Chunk
     rows: int
     cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Of one shard: why no chunk was planned, if that is to be told, the bytes of log behind its floor, and steps."""
+
+    held: str = ""
+    lag: int | None = None
+    steps: Sequence[_Step] = ()
 
 
 class Shares(Protocol):
@@ -146,41 +157,26 @@ class Planner:
     def groups(self, cut: Cut, shapes: Iterable[TableShape], tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the epoch behind `cut`. Within a table they follow one another from group to group."""
         self._began = world.steady_seconds()
-        groups = []
-        lags: dict[str, int] = {}
         self.unplanned = {}
-        self.held = {}
         self.waiting = False
         self._shrunk = set()
         self._expected = {}
         copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
         self.throttled = self._throttle.shut(copying)
-        self._groups_then = self._groups_now = dealt = 0.0
+        self._groups_then = self._groups_now = 0.0
         by_table = {shape.table: shape for shape in shapes} if copying else {}
-        self._given = share = self._share_beside(cut, by_table)
-        for shard, state in copying.items():
-            floor = state.position.at if self._limits.marked else state.sealed
-            now = tick.offsets[shard]
-            # Where the log stands still, so does the floor: a nearer one would never come.
-            resting = now == state.position.at
-            if floor is None:
-                self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
-                continue
-            with connect(self._endpoints[shard]) as session:
-                lags[shard] = log_bytes(session, floor, now)
-                # Beyond the budget a group would have to read too much log: then the log comes first.
-                if lags[shard] > self._limits.log_budget and not resting:
-                    self.held[shard] = _MUCH_LOG if self._limits.marked else _FAR_FLOOR
-                    continue
-                if shard not in self.throttled:
-                    count = self._groups(shard)
-                    steps = self._steps(session, shard, state, by_table, count, share)
-                    if steps:
-                        dealt += sum(step.cost for step in steps) / (count * GROUP_COST)
-                    groups += self._deal(steps, count)
-        self.floor_lag = lags
-        self._dealt = dealt / max(len(copying), 1)
-        return groups
+        self._given = self._share_beside(cut, by_table)
+        counts = {shard: self._groups(shard) for shard in copying}
+
+        def plan(shard: str) -> _Planned:
+            return self._planned(shard, copying[shard], by_table, tick.offsets[shard], counts[shard])
+
+        planned = each_shard(copying, plan)
+        self.held = {shard: one.held for shard, one in planned.items() if one.held}
+        self.floor_lag = {shard: one.lag for shard, one in planned.items() if one.lag is not None}
+        dealt = sum(sum(s.cost for s in one.steps) / counts[shard] for shard, one in planned.items())
+        self._dealt = dealt / GROUP_COST / max(len(copying), 1)
+        return [group for shard, one in planned.items() for group in self._deal(one.steps, counts[shard])]
 
     def read(self) -> None:
         """The epoch of the newest plan is read: learn from what it took. Call it behind `learn`."""
@@ -258,6 +254,29 @@ class Planner:
             expected = self._expected.pop(chunk, _Expected())
             self._throttle.rates.take(chunk.shard, -expected.rows, -expected.bytes)
 
+    def _planned(
+        self,
+        shard: str,
+        state: ShardState,
+        shapes: Mapping[TableId, TableShape],
+        now: LogOffset,
+        groups: int,
+    ) -> "_Planned":
+        """What an epoch copies of one shard; others are planned meanwhile. `now`: where its log stands."""
+        floor = state.position.at if self._limits.marked else state.sealed
+        if floor is None:
+            return _Planned(f"nothing of the log since is proven visible yet{_HELD_BACK}")
+        # Where the log stands still, so does the floor: a nearer one would never come.
+        resting = now == state.position.at
+        with connect(self._endpoints[shard]) as session:
+            lag = log_bytes(session, floor, now)
+            # Beyond the budget a group would have to read too much log: then the log comes first.
+            if lag > self._limits.log_budget and not resting:
+                return _Planned(_MUCH_LOG if self._limits.marked else _FAR_FLOOR, lag)
+            if shard in self.throttled:
+                return _Planned(lag=lag)
+            return _Planned("", lag, self._steps(session, shard, state, shapes, groups, self._given))
+
     def _share_beside(self, cut: Cut, shapes: Collection[TableId]) -> float:
         """The part of full groups that an epoch copies: less than all where a table is followed, and read up to now."""
         copying = {copy.table for state in cut.shards.values() for copy in state.copying.values()}
@@ -312,7 +331,8 @@ class Planner:
 
     def _waits(self, shard: str, copy: Copy) -> bool:
         waits = self._pauses.waits(ShardTable(shard, copy.table))
-        self.waiting = self.waiting or waits
+        if waits:
+            self.waiting = True
         return waits
 
     def _of_group(self, walk: Walk) -> int:

@@ -45,6 +45,7 @@ from catchment.page.board import Board
 from catchment.schema.existence import Existence
 from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
+from catchment.source.each_shard import each_shard
 from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
 from catchment.state.faults import Fault, Injector, no_fault
@@ -311,14 +312,15 @@ def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], troubles: Trouble
 
 def _logs(endpoints: dict[str, Endpoint]) -> dict[str, _Log]:
     """The shards' logs; nothing is known of one that cannot be asked now."""
-    logs = {}
-    for shard, endpoint in endpoints.items():
+
+    def ask(shard: str) -> _Log:
         try:
-            with connect(endpoint) as session:
-                logs[shard] = _Log(kept_seconds(session), log_files(session))
+            with connect(endpoints[shard]) as session:
+                return _Log(kept_seconds(session), log_files(session))
         except ConnectionLost:
-            logs[shard] = _Log(None, {})
-    return logs
+            return _Log(None, {})
+
+    return each_shard(endpoints, ask)
 
 
 def _never(manifest: Manifest) -> bool:

@@ -24,6 +24,7 @@ from catchment.model.table import TableId
 from catchment.readers.set_aside import BY_ORDER
 from catchment.sink.port import Sink
 from catchment.source.comments import commented_now
+from catchment.source.each_shard import each_shard
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.foreign_keys import with_keys
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
@@ -165,7 +166,8 @@ def _set_up(
     `without_some`: a shard that cannot be reached is left out, as long as another one can be.
     """
 
-    def ask(endpoint: Endpoint) -> list[TableId] | ConnectionLost:
+    def ask(shard: str) -> list[TableId] | ConnectionLost:
+        endpoint = endpoints[shard]
         try:
             found = [table for table in ports.set_up(endpoint, feed.tables) if feed.enters(table)]
             must_allow(endpoint, feed)
@@ -173,8 +175,7 @@ def _set_up(
         except ConnectionLost as error:
             return error
 
-    with world.pool(len(endpoints), "set-up") as pool:
-        answers = dict(zip(endpoints, pool.map(ask, endpoints.values()), strict=True))
+    answers = each_shard(endpoints, ask)
     present = {shard: found for shard, found in answers.items() if not isinstance(found, ConnectionLost)}
     for lost in answers.values():
         if isinstance(lost, ConnectionLost) and not (without_some and present):

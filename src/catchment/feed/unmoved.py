@@ -60,7 +60,6 @@ def inherited(
             groups=0,
             log_bytes=0,
             event_time=0,
-            definitions=standing.shards[shard].definitions,
             keys=standing.shards[shard].keys,
         )
         for shard in now

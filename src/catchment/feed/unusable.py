@@ -6,16 +6,16 @@ A table that cannot be carried on one shard is not carried at all: its rows of t
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from catchment import world
 from catchment.config import Feed, Unusable
 from catchment.config.table_patterns import exclusion
 from catchment.doctor.finding import on_shards
 from catchment.model.epoch import Outside
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, TableId
+from catchment.model.table import RESERVED, Table, TableId
 from catchment.schema.foreign_keys import kept_as_they_are
-from catchment.source.catalog import listed_tables, read_table
+from catchment.source.catalog import listed_tables, read_tables
+from catchment.source.each_shard import each_shard
 from catchment.source.foreign_keys import REMEDY, uncarried
 from catchment.source.session import connect
 
@@ -27,13 +27,12 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
 
     Raises Unsupported, with all of them, where the feed file does not have them skipped or no table is left.
     """
-    with world.pool(len(endpoints), "survey") as pool:
-        found = list(pool.map(lambda endpoint: _survey(endpoint, feed), endpoints.values()))
+    found = each_shard(endpoints, lambda shard: _survey(endpoints[shard], feed))
     faults: dict[TableId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for shard, (_, mine) in zip(endpoints, found, strict=True):
+    for shard, (_, mine) in found.items():
         for table, fault in mine.items():
             faults[table][fault].append(shard)
-    taken = {table for tables, _ in found for table in tables}
+    taken = {table for tables, _ in found.values() for table in tables}
     if faults and (feed.unusable is Unusable.FAIL or taken == set(faults)):
         raise _refusal(faults, len(endpoints), whole=taken == set(faults))
     return tuple(
@@ -48,15 +47,13 @@ def _survey(endpoint: Endpoint, feed: Feed) -> tuple[list[TableId], _Faults]:
     usable = {}
     with connect(endpoint) as session:
         listed = listed_tables(session, feed.enters)
-        for table, rows in listed.items():
-            try:
-                if isinstance(rows, Unsupported):
-                    raise rows
-                columns = read_table(session, table, RESERVED).columns
-                usable[table] = kept_as_they_are(columns, feed.treatment_of(table).rules)
-            except Unsupported as error:
+        there = [table for table, rows in listed.items() if not isinstance(rows, Unsupported)]
+        for table, found in {**listed, **read_tables(session, there, RESERVED)}.items():
+            if isinstance(found, Unsupported):
                 where = f"shard {endpoint.shard}, {table}"
-                faults[table] = str(error).removeprefix(where).lstrip(":, ")
+                faults[table] = str(found).removeprefix(where).lstrip(":, ")
+            elif isinstance(found, Table):
+                usable[table] = kept_as_they_are(found.columns, feed.treatment_of(table).rules)
         for table, why in uncarried(session, usable).items():
             faults[table] = f"{why}; {REMEDY}"
     return list(listed), faults

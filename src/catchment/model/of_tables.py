@@ -10,8 +10,8 @@ import msgspec
 
 from catchment.model.table import TableId
 
-# Of the epochs that a process reads at a time, and of the one before: of each the shapes, and of a shard definitions.
-_MET_MAX = 64
+# Of the shapes and definitions that the newest tasks of a process had: 2,000 tables take some 20 MB.
+_MET_MAX = 8
 
 _V = TypeVar("_V")
 
@@ -98,7 +98,9 @@ class Lasting(OfTables[_T_co]):
 
 @lru_cache(_MET_MAX)
 def _met(kind: type[Lasting[Any]], packed: bytes) -> Lasting[Any]:
-    return kind.unpacked(packed)
+    found = kind.unpacked(packed)
+    found.__dict__["packed"] = packed
+    return found
 
 
 class Lazily(Mapping[TableId, _V]):

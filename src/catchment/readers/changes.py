@@ -161,11 +161,11 @@ def _without_keys(
 
 def _definitions(
     task: SegmentTask, now: Mapping[TableId, Definition], stopped: Collection[TableId]
-) -> tuple[Definition, ...]:
-    """Those behind the stretch: the same object where DDL changed none."""
+) -> tuple[Definition, ...] | None:
+    """Those behind the stretch; None where DDL changed none."""
     known = task.start.definitions
     after = tuple(one for one in now.values() if one.table not in stopped)
-    return known if len(after) == len(known) and all(map(is_, after, known)) else after
+    return None if len(after) == len(known) and all(map(is_, after, known)) else after
 
 
 def _read(

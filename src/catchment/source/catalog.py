@@ -1,8 +1,9 @@
 """What tables a shard has, from information_schema."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
@@ -41,6 +42,8 @@ WHERE TABLE_SCHEMA = %s AND INDEX_NAME = 'PRIMARY' ORDER BY TABLE_NAME, SEQ_IN_I
 """
 # Of so many tables of a schema each one is asked for by itself: the server opens all of a schema that is asked for.
 _ONE_BY_ONE = 4
+# So many tables are remembered as catalogs declare them.
+_TABLES_MAX = 10_000
 _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
 
 _STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 and MariaDB 10.11 that column
@@ -113,9 +116,8 @@ def read_table(
     if not rows:
         return _table(session, table, _Declared((), (), ()), reserved)
     generated = session.rows(_GENERATED, (table.schema, table.name)) if session.leaves_generated_out else ()
-    return _table(
-        session, table, _Declared(rows, _keys(session, table), [row[0] for row in generated]), reserved
-    )
+    declared = _Declared(tuple(rows), tuple(_keys(session, table)), tuple(row[0] for row in generated))
+    return _table(session, table, declared, reserved)
 
 
 def read_tables(
@@ -144,9 +146,9 @@ class _Declared:
     """A table in the words of the catalog: rows of _COLUMNS, parts of unique keys as `_keys` has them, and the names of
     generated columns that the log leaves out."""
 
-    columns: Sequence[tuple[Any, ...]]
-    keys: Sequence[_Part]
-    generated: Sequence[str]
+    columns: tuple[tuple[Any, ...], ...]
+    keys: tuple[_Part, ...]
+    generated: tuple[str, ...]
 
 
 def _declared(session: Session, schema: str, tables: Iterable[TableId]) -> dict[TableId, _Declared]:
@@ -161,9 +163,9 @@ def _declared(session: Session, schema: str, tables: Iterable[TableId]) -> dict[
         generated = _by_table(session.rows(_GENERATED_OF_SCHEMA, (schema,)))
     return {
         table: _Declared(
-            columns[table.name],
-            keys.get(table.name) or _keys(session, table),
-            [name for (name,) in generated.get(table.name, ())],
+            tuple(columns[table.name]),
+            tuple(keys.get(table.name) or _keys(session, table)),
+            tuple(name for (name,) in generated.get(table.name, ())),
         )
         if table.name in columns
         else _Declared((), (), ())
@@ -186,7 +188,19 @@ def _keys(session: Session, table: TableId) -> list[_Part]:
 
 def _table(session: Session, table: TableId, declared: _Declared, reserved: Collection[str]) -> Table:
     """Raises as `read_table`."""
-    where = f"shard {session.endpoint.shard}, {table}"
+    version = session.mysql_version or (0, 0, 0)
+    try:
+        return _as_declared(table, declared, version, tuple(reserved))
+    except Unsupported as why:
+        raise Unsupported(f"shard {session.endpoint.shard}, {why}") from why
+
+
+@lru_cache(_TABLES_MAX)
+def _as_declared(
+    table: TableId, declared: _Declared, mysql: tuple[int, ...], reserved: tuple[str, ...]
+) -> Table:
+    """The same, where the catalog says so: a thousand shards that have a table alike have one value of it."""
+    where = str(table)
     if not declared.columns:
         raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
     if "." in table.schema:
@@ -198,7 +212,7 @@ def _table(session: Session, table: TableId, declared: _Declared, reserved: Coll
             f"{where}: the log of this server leaves generated columns out of UPDATE "
             f"({', '.join(declared.generated)}), so their values cannot be followed; drop them, or exclude the table"
         )
-    major, minor, patch = session.mysql_version or (0, 0, 0)
+    major, minor, patch = mysql
     version = major * 10000 + minor * 100 + patch
     columns = []
     nullable = set()

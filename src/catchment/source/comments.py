@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from catchment import world
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import ColumnComment, Comments, TableId
+from catchment.source.each_shard import each_shard
 from catchment.source.session import Session, connect
 
 # A condition on one schema is one that MariaDB answers without a look at all others.
@@ -54,13 +54,14 @@ def commented_now(shapes: Sequence[TableShape], endpoints: Sequence[Endpoint]) -
     Comments are for people, and no run waits for them.
     """
 
-    def ask(endpoint: Endpoint) -> Found:
-        with connect(endpoint) as session:
+    known = {endpoint.shard: endpoint for endpoint in endpoints}
+
+    def ask(shard: str) -> Found:
+        with connect(known[shard]) as session:
             return read_comments(session, (shape.table for shape in shapes))
 
     try:
-        with world.pool(len(endpoints), "comments") as pool:
-            found = list(pool.map(ask, endpoints))
+        found = list(each_shard(known, ask).values())
     except SourceError:
         return tuple(shapes)
     return tuple(commented(shape, found) for shape in shapes)

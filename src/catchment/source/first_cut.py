@@ -31,6 +31,7 @@ from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_tables
 from catchment.source.comments import Found, commented, read_comments
 from catchment.source.definitions_at import definitions_needed
+from catchment.source.each_shard import each_shard
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.source.log import read_facts, read_log
 from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
@@ -94,14 +95,7 @@ def originate(
     Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
     definitions differ.
     """
-    with world.pool(len(endpoints), "origin") as pool:
-        origins = dict(
-            zip(
-                endpoints,
-                pool.map(lambda e: origin_of(e, chosen, reserved), endpoints.values()),
-                strict=True,
-            )
-        )
+    origins = each_shard(endpoints, lambda shard: origin_of(endpoints[shard], chosen, reserved))
     must_be_apart({shard: origin.position for shard, origin in origins.items()})
     by_table: dict[TableId, dict[str, Table]] = {}
     wordings: dict[TableId, dict[str, Wording]] = {}

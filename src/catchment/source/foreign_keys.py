@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from catchment import world
 from catchment.model.epoch import Manifest
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.foreign_key import Does, ForeignKey
@@ -17,6 +16,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.schema.foreign_keys import Columns, columns_of, named, refusal, unfollowed
 from catchment.source.bounds import source_name
+from catchment.source.each_shard import each_shard
 from catchment.source.session import Session, answer_behind, connect
 
 _NAME = r"`(?:[^`]|``)+`"
@@ -111,8 +111,7 @@ def with_keys(standing: Manifest, endpoints: Mapping[str, Endpoint]) -> Manifest
             return carried_keys(session, tables)
 
     states = standing.cut.shards
-    with world.pool(len(states), "foreign-keys") as pool:
-        found = dict(zip(states, pool.map(asked, states), strict=True))
+    found = each_shard(states, asked)
     shards = {shard: replace(state, keys=found[shard]) for shard, state in states.items()}
     return replace(standing, cut=replace(standing.cut, shards=shards))
 

@@ -51,9 +51,10 @@ def server_of(number: int, tables: int, columns: int, rows: int = 0) -> Server:
     server.kills_dumps = False
     server.tables = {table.name: Table(table.name, ("id", *names)) for table in tables_of(tables)}
     server.load({name: {key: row_of(key, columns) for key in range(1, rows + 1)} for name in server.tables})
-    # A log without any group proves nothing.
+    # A log without any group proves nothing, and behind the first cut there is to be none.
     for row in (row_of(0, columns), None):
         server.commit(((tables_of(1)[0].name, 0, row),), hold=0.0)
+    server.rotate()
     return server
 
 
