@@ -4,6 +4,7 @@ So nothing behind a decoder or a SELECT sees what is not to be kept: no file of 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,12 +16,19 @@ from catchment.model.table import Column
 from catchment.wire.cells.types import arrow_type
 
 HIDDEN = "****"
+# Types of so many columns are remembered: each task asks for those of each column that it writes, several times.
+_TYPES_MAX = 1 << 14
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def kept_type(rules: Sequence[ColumnRule], column: Column) -> pa.DataType | None:
     """The type of a column's values as they are kept; None where it is excluded. Raises Unsupported."""
+    return _kept_type(tuple(rules), column)
+
+
+@lru_cache(_TYPES_MAX)
+def _kept_type(rules: tuple[ColumnRule, ...], column: Column) -> pa.DataType | None:
     rule, kind = rule_of(rules, column.name), arrow_type(column.type)
     if rule is None:
         return kind
@@ -53,7 +61,7 @@ class ColumnMasks:
 
     def applied(self, rows: Rows) -> Rows:
         """The rows as they are kept. Raises Unsupported for values that cannot be masked as asked."""
-        if not any(self._rule(name) is not None for name in rows.schema.names):
+        if not self._rules or all(self._rule(name) is None for name in rows.schema.names):
             return rows
         values, names = [], []
         for name in rows.schema.names:

@@ -19,18 +19,14 @@ INLINE_BYTES = 256 << 10
 
 def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.Table:
     """Rows under the lake's physical names and types; columns that the source lacks are null."""
-    schema = arrow_schema(shape)
+    schema, there = arrow_schema(shape), set(rows.schema.names)
     count = rows.num_rows
     own = {
         "_shard": pa.repeat(pa.scalar(shard, schema.field("_shard").type), count),
         "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), count),
-        "_deleted": rows.column(DELETED)
-        if DELETED in rows.schema.names
-        else pa.repeat(pa.scalar(False), count),
+        "_deleted": rows.column(DELETED) if DELETED in there else pa.repeat(pa.scalar(False), count),
     }
-    source = {
-        c.physical: c.column.name for c in shape.columns if c.live and c.column.name in rows.schema.names
-    }
+    source = {c.physical: c.column.name for c in shape.columns if c.live and c.column.name in there}
     columns = []
     for field in schema:
         if field.name in own:
