@@ -19,10 +19,31 @@ OF_TABLES = (
     ),
     Mistake(
         name="a deleted parent takes along children that had moved to another one",
-        file="rewind/cascades.py",
+        file="rewind/lives.py",
         right="        met = (self._sorted[at] == _joint(values, place)) & (place < lives.ends[asked])\n",
         wrong="        met = self._sorted[at] == _joint(values, place)\n",
         found_by="promises/exact/test_cascades.py::test_children_follow_their_parents",
+    ),
+    Mistake(
+        name="children that were read in front of a cut stay when their parents go in front of it",
+        file="readers/chunk_family.py",
+        right="        return rows if fates is None else with_fates(rows, fates)\n",
+        wrong="        return rows\n",
+        found_by="promises/exact/test_families.py::test_while_chunks_are_read",
+    ),
+    Mistake(
+        name="a comparison takes children that went with their parents for a difference",
+        file="readers/chunk_family.py",
+        right="        return rows if found is None else found.within(covers(table, found.rows)).restored(rows)\n",
+        wrong="        return rows\n",
+        found_by="promises/exact/test_families.py::test_while_chunks_are_read",
+    ),
+    Mistake(
+        name="a value that came back to another child is taken for the one that went",
+        file="rewind/forward.py",
+        right="    came_back = (at >= 0) & (first[np.maximum(at, 0)] < places)\n",
+        wrong="    came_back = (at >= 0) & (first[np.maximum(at, 0)] > places)\n",
+        found_by="layers/rewind/test_families.py::test_a_value_that_went_and_came_back_leaves_two_ends",
     ),
     Mistake(
         name="the comment of an excluded column reaches the lake",

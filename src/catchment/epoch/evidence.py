@@ -58,4 +58,29 @@ class SnapshotAt:
         return "" if reaches(cut, self.at) else f"the cut {cut} lies in front of the snapshot at {self.at}"
 
 
-Evidence = Marks | SnapshotAt
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Two places in the log of one shard: `proven` was visible in front of the first SELECT, and the log stood at
+    `told` behind the last one.
+
+    Servers write a transaction to the log before they make it visible. So whatever a SELECT shows stands in front of a
+    place that the server tells behind it.
+    """
+
+    proven: LogOffset
+    told: LogOffset
+
+    def floor(self, state: ShardState) -> LogOffset | None:
+        """What was proven in front of the first SELECT."""
+        return self.proven
+
+    def why_not(self, cut: LogOffset, met: Mapping[str, int]) -> str:
+        """What keeps the rows from counting at a cut; empty: nothing. There are no marks."""
+        return (
+            ""
+            if reaches(cut, self.told)
+            else f"the cut {cut} lies in front of {self.told}, behind the SELECTs"
+        )
+
+
+Evidence = Marks | SnapshotAt | Between

@@ -7,7 +7,7 @@ from catchment.epoch.work import Stage, StagedTable
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import TableShape
-from catchment.model.position import Server
+from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
@@ -16,7 +16,8 @@ from catchment.model.table import TableId
 @dataclass(frozen=True, slots=True)
 class StageTask:
     """SELECT a group of chunks of one shard by a strategy, and keep the rows in a stage. `name`: that of the rows
-    begins so. `feed`, `marks`: whose marks are written, and to which table."""
+    begins so. `feed`, `marks`: whose marks are written, and to which table. `sealed`: what is proven visible up to the
+    last cut, which is `at`."""
 
     endpoint: Endpoint
     server: Server
@@ -27,6 +28,8 @@ class StageTask:
     name: str
     feed: str
     marks: TableId
+    sealed: LogOffset | None
+    at: LogOffset
     mask_key: MaskKey | None = None
 
 

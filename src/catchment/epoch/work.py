@@ -217,7 +217,8 @@ class ChunkTask:
     `state`: of the shard at a cut from the floor on. Its XA transactions are at least those that are open at `floor` or
     were prepared between it and the last cut. `image_bytes`: hold no more of what the log says of the chunks' keys
     (None: all there is). `asks`: behind the log, whether it was reset since that cut. `parents`: the shapes of tables
-    that are not copied, but change rows of those that are by foreign keys. `nearest`: chunks of these tables were
+    that are not copied, but change rows of those that are by foreign keys. `lake`: those of all these that foreign keys
+    change, as of that cut; None: raise ChildrenSought where they are asked. `nearest`: chunks of these tables were
     refused before, so the nearest floor is proven that can be, for however little log.
     """
 
@@ -234,6 +235,7 @@ class ChunkTask:
     parents: tuple[TableShape, ...] = ()
     staged: StagedGroup | None = None
     nearest: bool = False
+    lake: dict[TableId, Reader] | None = None
 
     @property
     def server(self) -> Server:

@@ -1,7 +1,7 @@
-"""Segments in which parents went or changed are read again, with their children as the lake has them.
+"""Tasks that need rows of the lake are run again with them, as of the epoch before, which is waited for.
 
-So what foreign keys did to these comes into the same epoch. The lake must hold the epoch before, so that one is waited
-for. A segment without such a parent asks nothing of the lake.
+They are segments in which parents went or changed, whose children come into the same epoch so; and groups of chunks
+whose parents have parents themselves of which such went. All others ask nothing of the lake.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as with_fields
 
 from catchment.engine.port import Engine
-from catchment.epoch.work import Failed, Receipt, SegmentTask
+from catchment.epoch.work import Failed, Receipt, Task
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ChildrenSought, CutMissed
@@ -27,12 +27,12 @@ class Children:
 
     def read_again(
         self,
-        tasks: Sequence[SegmentTask],
+        tasks: Sequence[Task],
         receipts: Sequence[Receipt],
         before: Manifest,
         applied: Callable[[], bool],
     ) -> list[Receipt] | None:
-        """The receipts of segments, those too that have to be read with the lake. `before`: the epoch in front of them;
+        """The receipts of tasks, those too that have to be run with the lake. `before`: the epoch in front of them;
         `applied` waits until the lake has it. None where that was given up, since the run is to stop."""
         sought = [
             number
@@ -59,7 +59,7 @@ class Children:
         # Of a table that is copied again, the rows that are copied so far.
         return with_fields(row, manifest=with_fields(row.manifest, stale=()))
 
-    def _with_lake(self, task: SegmentTask, row: EpochRow) -> SegmentTask:
+    def _with_lake(self, task: Task, row: EpochRow) -> Task:
         keys = row.manifest.cut.shards[task.endpoint.shard].keys
         tables = {shape.table for shape in task.shapes} if keys is None else {key.child for key in keys}
         carried = tables & {shape.table for shape in row.manifest.shapes}

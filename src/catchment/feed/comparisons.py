@@ -32,6 +32,7 @@ class Comparisons:
         shard, tables = chunks[0].shard, frozenset(chunk.table for chunk in chunks)
         state = standing.cut.shards[shard]
         parents = above(state.keys or (), tables) - tables
+        children = (tables | parents) & {key.child for key in state.keys or ()}
         copy = ChunkTask(
             endpoint=self.endpoints[shard],
             state=state,
@@ -43,6 +44,7 @@ class Comparisons:
             mask_key=self.mask_key,
             parents=tuple(shape for shape in standing.shapes if shape.table in parents),
             nearest=nearest,
+            lake={table: self.sink.reader(row, table) for table in children},
         )
         return VerifyTask(copy, {table: self.sink.reader(row, table) for table in tables})
 

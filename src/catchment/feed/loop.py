@@ -2,7 +2,7 @@
 
     cut -> plan -> read -> manifest -> apply -> commit
 
-Strategies that SELECT in front of the cut do that before it (staging.py).
+What has to be SELECTed in front of the cut is read before it (staging.py).
 
 Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, SegmentTask, StagedGroup, Task
+from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, StagedGroup, Task
 from catchment.feed.altered import commented, lost_in, told_by_catalog
 from catchment.feed.applier import Applier
 from catchment.feed.arrivals import Arrivals
@@ -292,15 +292,17 @@ class Loop:
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
         planned = world.steady_seconds()
-        segments, receipts, copies = self._carried_out(previous, plan, groups, still)
-        copies = copies if ahead is None else ahead.with_failed(copies)
+        tasks, receipts = self._carried_out(previous, plan, groups, still)
         self._fault(Fault.DURING_READ)
         read = self._children.read_again(
-            segments, receipts, previous, lambda: pending is None or self._applied(pending)
+            tasks, receipts, previous, lambda: pending is None or self._applied(pending)
         )
         if read is None:
             return None
-        arrived |= self._segments(read, arrived)
+        segments = len(read) - len(groups)
+        copies = cast(dict[Group, ChunkReceipt | Failed], dict(zip(groups, read[segments:], strict=True)))
+        copies = copies if ahead is None else ahead.with_failed(copies)
+        arrived |= self._segments(read[:segments], arrived)
         late_tables = told_by_catalog(self._endpoints, arrived.values())
         gathered = gather(previous, plan, arrived, copies, late_tables)
         gathered = commented(self._endpoints, previous, gathered)
@@ -319,7 +321,7 @@ class Loop:
         """The groups of chunks of an epoch that can be read up to a tick."""
         if ahead is None:
             return dict.fromkeys(self._planner.groups(previous.cut, previous.shapes, tick))
-        return {group: one for group, one in ahead.staged.items() if group[0].shard in tick.offsets}
+        return {group: one for group, one in ahead.readable.items() if group[0].shard in tick.offsets}
 
     def _carried_out(
         self,
@@ -327,15 +329,13 @@ class Loop:
         plan: Plan,
         groups: Mapping[Group, StagedGroup | None],
         unmoved: Collection[str],
-    ) -> tuple[list[SegmentTask], list[Receipt], dict[Group, ChunkReceipt | Failed]]:
-        """The segments of a plan, what they bring, and what groups of chunks bring."""
+    ) -> tuple[list[Task], list[Receipt]]:
+        """The tasks of a plan, segments before groups of chunks, and what they bring."""
         attempt = str(self._lease.fence)
         segments = self._tasks.segments(previous, plan, attempt, unmoved)
         copies = map(self._planner.bounded, self._tasks.copies(previous, plan, groups, attempt))
         tasks: list[Task] = [*segments, *copies]
-        receipts = self._engine.each(run_task, tasks)
-        copied = dict(zip(groups, receipts[len(segments) :], strict=True))
-        return segments, receipts[: len(segments)], cast(dict[Group, ChunkReceipt | Failed], copied)
+        return tasks, self._engine.each(run_task, tasks)
 
     def _segments(
         self, read: Sequence[Receipt], unmoved: Mapping[str, SegmentReceipt]

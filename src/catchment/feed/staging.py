@@ -1,4 +1,5 @@
-"""The step in front of a tick: the strategies that need their SELECTs in front of the cut read their rows here.
+"""The step in front of a tick: rows that have to be SELECTed in front of the cut are read here. Those are all rows of
+the strategies that work so, and of any strategy those that foreign keys change in no log.
 
     plan chunks -> SELECT and stage -> cut -> plan -> read -> manifest
 
@@ -22,7 +23,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import CutMissed, SinkError, SourceError
 from catchment.model.source import Endpoint
 from catchment.model.strategy import Strategy
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable, TableId
 from catchment.readers.stage import run_stage
 from catchment.source.marks import marks_session, remove_marks
 
@@ -43,17 +44,17 @@ class Copying:
 
 @dataclass(frozen=True)
 class Ahead:
-    """What was read in front of a cut: by group what is staged, or why nothing is. The cut is a tick beyond tick
-    `after` that the clock tried to take `since` then (steady seconds)."""
+    """What was read in front of a cut: by group what is staged, or why nothing is; None: it is to be read behind the
+    cut. That is a tick beyond tick `after` that the clock tried to take `since` then (steady seconds)."""
 
-    groups: Mapping[Group, StagedGroup | Failed]
+    groups: Mapping[Group, StagedGroup | Failed | None]
     after: int
     since: float
 
     @property
-    def staged(self) -> dict[Group, StagedGroup]:
-        """The groups that are."""
-        return {group: one for group, one in self.groups.items() if isinstance(one, StagedGroup)}
+    def readable(self) -> dict[Group, StagedGroup | None]:
+        """The groups that did not fail."""
+        return {group: one for group, one in self.groups.items() if not isinstance(one, Failed)}
 
     def with_failed(
         self, copies: Mapping[Group, ChunkReceipt | Failed]
@@ -92,11 +93,13 @@ class Staging:
         self._marked = set(endpoints) if copying.strategy is Strategy.WATERMARK else set()
 
     def ahead(self, previous: Manifest, timeout: float) -> Ahead | None:
-        """What is read in front of the next cut; None where the strategy reads behind it, or there is nothing to copy.
+        """What is read in front of the next cut; None where all is read behind it, or there is nothing to copy.
 
         Raises as the clock, the planner and the engine.
         """
-        if self._copying.strategy is Strategy.REWIND:
+        rewinds = self._copying.strategy is Strategy.REWIND
+        children = _children(previous.cut) if rewinds else frozenset()
+        if rewinds and not children:
             return None
         if self._marked:
             self._clean_up(previous.cut)
@@ -104,11 +107,13 @@ class Staging:
             return None
         tick = self._clock.after(previous.epoch, timeout)
         groups = self._planner.groups(previous.cut, previous.shapes, tick) if tick is not None else []
-        tasks = [self._task(previous, group) for group in groups]
+        staged = [group for group in groups if not rewinds or any(chunk.of in children for chunk in group)]
+        tasks = [self._task(previous, group) for group in staged]
         receipts = self._engine.each(run_stage, tasks) if tasks else []
-        found = {
-            group: self._known(previous, receipt) for group, receipt in zip(groups, receipts, strict=True)
+        known = {
+            group: self._known(previous, receipt) for group, receipt in zip(staged, receipts, strict=True)
         }
+        found = {group: known.get(group) for group in groups}
         return Ahead(found, max(previous.epoch, self._clock.number), world.steady_seconds())
 
     def tick(self, ahead: Ahead, timeout: float) -> Tick | None:
@@ -117,7 +122,8 @@ class Staging:
 
     def let_go(self, ahead: Ahead) -> None:
         """The turn is over: its rows are in the files of an epoch, or are read again."""
-        names = [table.name for group in ahead.staged.values() for table in group.tables]
+        staged = [group for group in ahead.groups.values() if isinstance(group, StagedGroup)]
+        names = [table.name for group in staged for table in group.tables]
         try:
             self._stage.remove(names)
         except SinkError as error:
@@ -125,11 +131,12 @@ class Staging:
 
     def _task(self, previous: Manifest, group: Group) -> StageTask:
         shard, tables = group[0].shard, {chunk.table for chunk in group}
+        state = previous.cut.shards[shard]
         if self._copying.strategy is Strategy.WATERMARK:
             self._marked.add(shard)
         return StageTask(
             endpoint=self._endpoints[shard],
-            server=previous.cut.shards[shard].position.server,
+            server=state.position.server,
             strategy=self._copying.strategy,
             chunks=group,
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
@@ -137,6 +144,8 @@ class Staging:
             name=self._attempt,
             feed=self._copying.feed,
             marks=self._copying.marks,
+            sealed=state.sealed,
+            at=state.position.at,
             mask_key=self._copying.mask_key,
         )
 
@@ -159,3 +168,13 @@ class Staging:
                     remove_marks(session, self._copying.marks, self._copying.feed)
             except SourceError as error:
                 _log.warning("shard %s: a row of %s stays: %s", shard, self._copying.marks, error)
+
+
+def _children(cut: Cut) -> frozenset[ShardTable]:
+    """The tables with rows to copy that foreign keys change in no log."""
+    return frozenset(
+        ShardTable(shard, key.child)
+        for shard, state in cut.shards.items()
+        for key in state.keys or ()
+        if key.child in state.copying
+    )

@@ -48,15 +48,12 @@ class ChunkImages:
     def add(self, read: Images) -> None:
         """Keep what counts of them, and the last group with a row that has no key; raises TooManyImages."""
         table = read.table.id
-        shape, ranges = self.wanted[table]
+        shape, _ = self.wanted[table]
         images, keyless = apart(pa.Table.from_batches([read.batch]), shape.key)
         if keyless is not None:
             last = pc.max(keyless.column(GROUP)).as_py()
             self.keyless[table] = max(last, self.keyless.get(table, last))
-        if table in self.chosen:
-            mask: Mask | None = having(images, self.chosen[table])
-        else:
-            mask = covered(images, chunk_key(shape.definition), ranges)
+        mask = self.covers(table, images)
         if mask is not None:
             images = images.filter(pa.array(mask))
         if images.num_rows == 0:
@@ -68,6 +65,13 @@ class ChunkImages:
                 f"shard {self.task.endpoint.shard}, {table}: rows of these chunks were changed while they were "
                 f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
             )
+
+    def covers(self, table: TableId, rows: pa.Table) -> Mask | None:
+        """Which rows of a table lie in its chunks; None where we cannot order their keys, and all may."""
+        if table in self.chosen:
+            return having(rows, self.chosen[table])
+        shape, ranges = self.wanted[table]
+        return covered(rows, chunk_key(shape.definition), ranges)
 
     def add_prepared(self, read: Images) -> None:
         """The same of images that stand in front of the floor: those of an XA PREPARE."""

@@ -17,8 +17,8 @@ from catchment.model.errors import AlteredUnseen, CutMissed, Purged, SourceError
 from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import TableId
+from catchment.readers.chunk_family import ChunkFamily
 from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
-from catchment.readers.chunk_parents import ChunkParents
 from catchment.readers.key_images import with_referenced
 from catchment.readers.selected import Read, Selected, select_all
 from catchment.readers.stage import MarksMet, taken_up
@@ -62,12 +62,12 @@ class Consumers:
     """Who takes the images of the log behind a group of chunks."""
 
     chunks: ChunkImages
-    parents: ChunkParents
+    family: ChunkFamily
     marks: MarksMet
 
     def add(self, part: Images) -> None:
         """Hand on."""
-        self.parents.add(part)
+        self.family.add(part)
         self.marks.add(part)
         if part.table.id in self.chunks.wanted:
             self.chunks.add(part)
@@ -120,27 +120,28 @@ def read_group(
     more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
-    parents = ChunkParents.of(task)
-    floor, selected = _rows_of(task, shapes, parents)
+    family = ChunkFamily.of(task)
+    floor, selected = _rows_of(task, shapes, family)
     reads, refused = selected.reads, selected.refused
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     asked = {table: keys_of([read.chunk for read, _ in chunks]) for table, chunks in reads.items()}
     chosen_keys = {table: keys for table, keys in asked.items() if keys is not None}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads}, chosen_keys)
-    chosen = {table: shapes[table] for table in reads} | parents.shapes
+    chosen = {table: shapes[table] for table in reads} | family.shapes
     wanted = Wanted.of(chosen.values(), task.state.definitions, before="full", mask_key=task.mask_key)
-    wanted = with_referenced(wanted, parents.keys)
+    wanted = with_referenced(wanted, family.keys)
     events = SchemaEvents(reads)
     marks = MarksMet(task.staged)
     wanted = marks.with_theirs(wanted)
     stretch = _log_behind(
-        task, floor, _stopped(wanted, events, task.epoch_at), Consumers(images, parents, marks), log_bytes
+        task, floor, _stopped(wanted, events, task.epoch_at), Consumers(images, family, marks), log_bytes
     )
+    behind_cut = stretch.boundary
     stretch = marks.divided(task, stretch)
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
-        parents.add(part)
+        family.add(part)
         if part.table.id in reads:
             images.add_prepared(part)
     if task.asks:
@@ -156,11 +157,13 @@ def read_group(
     for table, chunks in reads.items():
         touched = _touched(stretch, ends, images.kept.get(table, []))
         rows[table], unproven[table] = _at_epoch(touched, split, shapes[table], chunks, inside, against_log)
-    parents.unread |= spoiled.keys()
-    for table, why in parents.refusals(rows, stretch, ends).items():
+    family.unread |= spoiled.keys()
+    selected_rows = {table: pa.concat_tables([one for _, one in chunks]) for table, chunks in reads.items()}
+    settled = family.settled(selected_rows, rows, images.covers, stretch, ends, behind_cut)
+    for table, why in settled.refused.items():
         refused += [(read.chunk, why) for read, _ in reads.pop(table)]
     return GroupRows(
-        {table: rows[table] for table in reads},
+        settled.rows,
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
         tuple(refused),
         stretch.read_bytes + prepared.read_bytes,
@@ -170,13 +173,13 @@ def read_group(
 
 
 def _rows_of(
-    task: ChunkTask, shapes: dict[TableId, TableShape], parents: ChunkParents
+    task: ChunkTask, shapes: dict[TableId, TableShape], family: ChunkFamily
 ) -> tuple[LogOffset, Selected]:
     """The floor, and what the SELECTs behind it gave."""
     if task.staged is not None:
         return task.floor, taken_up(task.staged)
     # A parent, or DDL, that goes behind the floor may have a chunk refused: so little log as can be.
-    worth = 1 if parents.keys or task.nearest else WORTH_BYTES
+    worth = 1 if family.keys or task.nearest else WORTH_BYTES
     floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
     return floor, _select_all(task, shapes)
 

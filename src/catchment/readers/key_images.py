@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,12 +11,13 @@ from catchment.epoch.xa import Commits
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ChildrenSought, Unsupported
 from catchment.model.foreign_key import Does, ForeignKey, below
-from catchment.model.image import DELETE, GROUP, INTERNAL, OP, SEQ, SIDE, UNCHECKED, UPDATE
+from catchment.model.image import DELETE, INTERNAL, OP, SIDE, UNCHECKED, UPDATE
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
-from catchment.rewind.cascades import Fates, Unfollowed, fates
+from catchment.rewind.cascades import cascades
 from catchment.rewind.keyless import apart
-from catchment.rewind.parents import Side
+from catchment.rewind.lives import Fates, Unfollowed
+from catchment.rewind.parents import Side, sides_of
 from catchment.rewind.states import BEFORE, in_commit_order, without_voids
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent
@@ -236,10 +236,7 @@ class KeyImages:
                 self._torn.add(table)
                 parts = [part.select(list(INTERNAL)) for part in parts]
             found[table] = in_commit_order(without_voids(pa.concat_tables(parts), stretch.voids), ends.moves)
-        places = _places(found)
-        return {
-            table: Side(images, places[table], self._shapes[table].key) for table, images in found.items()
-        }
+        return sides_of(found, {table: self._shapes[table].key for table in found})
 
     def _fates(
         self, keys: Sequence[ForeignKey], sides: Mapping[TableId, Side], why: dict[TableId, str]
@@ -250,7 +247,10 @@ class KeyImages:
         while True:
             try:
                 row_keys = {key.child: self._shapes[key.child].key for key in keys}
-                return fates(keys, sides, row_keys, lambda key, values: lake[key.child].having(shard, values))
+                found = cascades(
+                    keys, sides, row_keys, lambda key, values: lake[key.child].having(shard, values)
+                )
+                return found.fates()
             except Unfollowed as unfollowed:
                 gone = {unfollowed.child} | below(tuple(keys), frozenset({unfollowed.child}))
                 why |= dict.fromkeys(gone, str(unfollowed))
@@ -271,16 +271,3 @@ def _has_events(key: ForeignKey, images: pa.Table) -> bool:
 def _is_bare(copy: Copy | None) -> bool:
     """Whether no row of a table is in the lake, nor any of its log."""
     return copy is not None and copy.copied is None and copy.born_after is None
-
-
-def _places(images: Mapping[TableId, pa.Table]) -> dict[TableId, np.ndarray]:
-    """Even numbers in the order in which images of all tables count."""
-    tables = list(images)
-    if not tables:
-        return {}
-    groups = np.concatenate([images[table].column(GROUP).to_numpy() for table in tables])
-    numbers = np.concatenate([images[table].column(SEQ).to_numpy() for table in tables])
-    places = np.empty(len(groups), np.int64)
-    places[np.lexsort((numbers, groups))] = 2 * np.arange(len(groups), dtype=np.int64)
-    ends = np.cumsum([images[table].num_rows for table in tables])[:-1]
-    return dict(zip(tables, np.split(places, ends), strict=True))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from catchment import world
-from catchment.epoch.evidence import Evidence, Marks, SnapshotAt
+from catchment.epoch.evidence import Between, Evidence, Marks, SnapshotAt
 from catchment.epoch.staging import StageReceipt, StageTask
 from catchment.epoch.work import ChunkTask, Failed, StagedGroup, StagedTable
 from catchment.model.epoch import TableShape
@@ -15,7 +15,8 @@ from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
 from catchment.readers.selected import Selected, select_all
 from catchment.source.marks import HIGH, LOW, marks_in, marks_session, with_marks, write_mark
-from catchment.source.offsets import begun_snapshot, open_xa
+from catchment.source.offsets import begun_snapshot, open_xa, snapshot_offset, snapshot_session
+from catchment.source.prove import proven_floor
 from catchment.source.session import Session, connect
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
@@ -87,10 +88,7 @@ class MarksMet:
 
 def _staged(task: StageTask) -> StageReceipt:
     shapes = {shape.table: shape for shape in task.shapes}
-    if task.strategy is Strategy.WATERMARK:
-        selected, evidence = _between_marks(task, shapes)
-    else:
-        selected, evidence = _in_a_snapshot(task, shapes)
+    selected, evidence = _SELECTING[task.strategy](task, shapes)
     tables = []
     for number, (table, reads) in enumerate(selected.reads.items()):
         name = f"{task.name}-{number}"
@@ -128,3 +126,22 @@ def _in_a_snapshot(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple[
     snapshots = _Snapshots(task)
     selected = select_all(task.chunks, shapes, task.mask_key, snapshots.opened)
     return selected, SnapshotAt(snapshots.at[-1])
+
+
+def _behind_a_floor(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple[Selected, Evidence]:
+    """SELECT the chunks behind what is proven visible now, up to the last cut: of the tables between a parent and its
+    grandchildren the lake has the rows as of that."""
+    if task.sealed is None:
+        raise CutMissed(f"shard {task.endpoint.shard}: nothing is proven visible; copied in a later epoch")
+    proven = proven_floor(task.endpoint, task.server, task.sealed, task.at, worth=1)
+    selected = select_all(task.chunks, shapes, task.mask_key, lambda: connect(task.endpoint, task.server))
+    with snapshot_session(task.endpoint, task.server) as session:
+        told = snapshot_offset(session)
+    return selected, Between(proven, told)
+
+
+_SELECTING = {
+    Strategy.WATERMARK: _between_marks,
+    Strategy.SNAPSHOT: _in_a_snapshot,
+    Strategy.REWIND: _behind_a_floor,
+}

@@ -4,93 +4,38 @@ Each row of a child has *lives*. One goes from the place in the log where the ro
 next ones. A row as the lake has it lives from the beginning. An *event* is a parent that goes or changes its key, at a
 place. It ends the lives with its key that it meets, or gives them another key. That is an event for their own children
 in turn, at the same place. So events are found round after round, until a round finds the same ones. Pure.
-
-Places are even numbers in the order of the log. A life that an event has begun starts just in front of the event's
-place. So what the same parent does by another key meets it, too.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from catchment.model.foreign_key import ForeignKey
-from catchment.model.image import DELETED, SIDE
 from catchment.model.table import TableId
-from catchment.rewind.parents import Events, Places, Side, all_valid, caused, events_of
-from catchment.rewind.states import AFTER
-from catchment.wire.keys import keys
+from catchment.rewind.lives import Child, Fates, Lake, Unfollowed
+from catchment.rewind.parents import Events, Side, caused, events_of
 
-_NEVER = 1 << 33  # behind every place
 _ROUNDS_MAX = 100
 
 
-class Unfollowed(ValueError):
-    """What a foreign key did to rows of its child cannot be told. `child`: of it."""
-
-    def __init__(self, child: TableId, why: str) -> None:
-        super().__init__(why)
-        self.child = child
-
-
-# The rows of a table in the lake that have one of these values in the columns of a foreign key.
-Lake = Callable[[ForeignKey, pa.Table], pa.Table]
-
-
 @dataclass(frozen=True)
-class Fates:
-    """What became of rows by foreign keys alone, behind all that the log says of them. `rows`: their keys, the columns
-    of foreign keys, and DELETED. `unlogged`: those of them as the lake has them of which the log says nothing."""
+class Cascades:
+    """The children of foreign keys behind a stretch of log, and by the number of the key all events that met them."""
 
-    key: tuple[str, ...]
-    rows: pa.Table
-    unlogged: pa.Table
+    children: Mapping[TableId, Child]
+    events: Mapping[int, Events]
 
-    def applied(self, states: pa.Table) -> pa.Table:
-        """States, of which some have these fates."""
-        at = keys.KeySet(keys.encode(self.rows, self.key)).find(keys.encode(states, self.key))
-        met = pa.array(at >= 0)
-        taken = self.rows.take(pa.array(np.maximum(at, 0)))
-        for name in set(self.rows.schema.names) - set(self.key):
-            column = states.schema.get_field_index(name)
-            values = taken.column(name).cast(states.schema.field(column).type)
-            states = states.set_column(column, name, pc.if_else(met, values, states.column(column)))
-        return states
+    def fates(self) -> dict[TableId, Fates]:
+        """What became of the rows of children that foreign keys ended or changed last."""
+        ended = {table: child.fates() for table, child in self.children.items()}
+        return {table: one for table, one in ended.items() if one is not None}
 
 
-@dataclass(frozen=True)
-class _Lives:
-    """Rows of a child from `starts` to `ends`; `by`: the number of the key whose event began each, -1 for none."""
-
-    rows: pa.Table
-    starts: Places
-    ends: Places
-    by: Places
-
-    def take(self, chosen: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "_Lives":
-        at = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        return _Lives(self.rows.take(pa.array(at)), self.starts[at], self.ends[at], self.by[at])
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """Rows that a foreign key has ended or changed: before, after, where, and whether they ended."""
-
-    before: pa.Table
-    after: pa.Table
-    places: Places
-    ended: npt.NDArray[np.bool_]
-
-
-def fates(
+def cascades(
     foreign_keys: Sequence[ForeignKey],
     sides: Mapping[TableId, Side],
     row_keys: Mapping[TableId, tuple[str, ...]],
     lake: Lake,
-) -> dict[TableId, Fates]:
+) -> Cascades:
     """What the foreign keys did to their children. `row_keys`: of all children.
 
     Raises Unfollowed.
@@ -101,7 +46,7 @@ def fates(
         if key.parent in sides
     }
     children = {
-        table: _Child(table, row_keys[table], tuple(foreign_keys), sides.get(table), lake)
+        table: Child(table, row_keys[table], tuple(foreign_keys), sides.get(table), lake)
         for table in dict.fromkeys(key.child for key in foreign_keys)
     }
     derived: dict[int, Events] = {}
@@ -126,229 +71,9 @@ def fates(
         raise Unfollowed(
             foreign_keys[0].child, f"foreign keys changed rows in more than {_ROUNDS_MAX} rounds"
         )
-    ended = {table: child.fates() for table, child in children.items()}
-    return {table: one for table, one in ended.items() if one is not None}
+    return Cascades(children, _sum(told, derived))
 
 
 def _sum(told: Mapping[int, Events], derived: Mapping[int, Events]) -> dict[int, Events]:
     both = {number: told[number] + derived[number] for number in told.keys() & derived.keys()}
     return {**told, **derived, **both}
-
-
-@dataclass
-class _Child:
-    """The lives of one child's rows: those that the log tells, and those that the lake has as far as events ask."""
-
-    table: TableId
-    key: tuple[str, ...]
-    foreign_keys: tuple[ForeignKey, ...]
-    side: Side | None
-    lake: Lake
-    kept: pa.Table | None = None  # rows of the lake, whole
-    asked: dict[int, keys.KeySet] = field(default_factory=dict)
-    _final: _Lives | None = None
-    _gone: list[_Lives] = field(default_factory=list)
-
-    def meet(self, events: Mapping[int, Events]) -> _Changes | None:
-        """What events do to the lives; None where they meet none."""
-        mine = {
-            number: found
-            for number, found in events.items()
-            if self.foreign_keys[number].child == self.table and len(found.places)
-        }
-        self._final, self._gone = None, []
-        if not mine:
-            return None
-        for number, found in mine.items():
-            self._ask(number, found)
-        lives, changes, final = self._begun(), [], []
-        indexed = {number: _Index(self.foreign_keys[number], found) for number, found in mine.items()}
-        while lives is not None and lives.rows.num_rows:
-            lives, rest, made = self._step(lives, indexed)
-            final.append(rest)
-            changes += made
-        self._final = _joined(final)
-        return _all(changes)
-
-    def fates(self) -> Fates | None:
-        """What became of rows that the log tells nothing of any more."""
-        found = (
-            []
-            if self._final is None
-            else [self._final.take((self._final.ends == _NEVER) & (self._final.by >= 0))]
-        )
-        rows = [one.rows.append_column(DELETED, pa.array(np.zeros(one.rows.num_rows, bool))) for one in found]
-        for gone in self._gone:
-            last = gone.take(gone.ends == _NEVER)
-            rows.append(last.rows.append_column(DELETED, pa.array(np.ones(last.rows.num_rows, bool))))
-        whole = pa.concat_tables(rows) if rows else None
-        if whole is None or whole.num_rows == 0:
-            return None
-        mine = [name for key in self.foreign_keys if key.child == self.table for name in key.columns]
-        told = whole.select(list(dict.fromkeys([*self.key, *mine, DELETED])))
-        return Fates(self.key, told, self._unlogged(told))
-
-    def _unlogged(self, told: pa.Table) -> pa.Table:
-        if self.kept is None:
-            return told.slice(0, 0)
-        there = keys.encode(self.kept, self.key)
-        met = keys.KeySet(keys.encode(told, self.key)).contains(there)
-        if self.side is not None:
-            met &= ~keys.KeySet(keys.encode(self.side.images, self.key)).contains(there)
-        rows = self.kept.filter(pa.array(met))
-        return rows.append_column(DELETED, pa.array(np.zeros(rows.num_rows, bool)))
-
-    def _ask(self, number: int, events: Events) -> None:
-        """Have the rows of the lake that events may meet."""
-        key = self.foreign_keys[number]
-        values = events.old.take(pa.array(keys.first_of_each(keys.encode(events.old, key.columns))))
-        if number in self.asked:
-            values = values.filter(pa.array(~self.asked[number].contains(keys.encode(values, key.columns))))
-        if values.num_rows == 0:
-            return
-        rows = self.lake(key, values)
-        if self.kept is not None:
-            known = keys.KeySet(keys.encode(self.kept, self.key))
-            rows = rows.filter(pa.array(~known.contains(keys.encode(rows, self.key))))
-            rows = pa.concat_tables([self.kept, rows])
-        self.kept = rows
-        self.asked[number] = keys.KeySet(keys.encode(events.old, key.columns))
-
-    def _begun(self) -> _Lives | None:
-        """The lives as the lake and the log tell them."""
-        found = []
-        columns = self._columns
-        if self.kept is not None:
-            ends = np.full(self.kept.num_rows, _NEVER, np.int64)
-            if self.side is not None:
-                first = keys.first_of_each(keys.encode(self.side.images, self.key))
-                images = self.side.images.take(pa.array(first))
-                at = keys.KeySet(keys.encode(images, self.key)).find(keys.encode(self.kept, self.key))
-                ends = (
-                    np.where(at >= 0, self.side.places[first][np.maximum(at, 0)], _NEVER)
-                    if len(first)
-                    else ends
-                )
-            starts = np.full(len(ends), -2, np.int64)
-            found.append(_Lives(self.kept.select(columns), starts, ends, np.full(len(ends), -1, np.int64)))
-        if self.side is not None and self.side.images.num_rows:
-            after = pc.equal(self.side.images.column(SIDE), AFTER).to_numpy()
-            rows = self.side.images.select(columns).filter(pa.array(after))
-            starts, ends = self.side.places[after], _next_of_key(self.side)[after]
-            found.append(_Lives(rows, starts, ends, np.full(len(ends), -1, np.int64)))
-        return _joined(found)
-
-    @property
-    def _columns(self) -> list[str]:
-        """Those that decide: of its key, of its foreign keys, and those that others refer to."""
-        mine = [name for key in self.foreign_keys if key.child == self.table for name in key.columns]
-        its = [name for key in self.foreign_keys if key.parent == self.table for name in key.referenced]
-        return list(dict.fromkeys([*self.key, *mine, *its]))
-
-    def _step(
-        self, lives: _Lives, indexed: Mapping[int, "_Index"]
-    ) -> tuple[_Lives | None, _Lives, list[_Changes]]:
-        """The lives that go on with another key, those that no event meets any more, and what was changed."""
-        count = lives.rows.num_rows
-        first, number, event = np.full(count, _NEVER, np.int64), np.full(count, -1), np.full(count, -1)
-        for key_number, index in indexed.items():
-            at, places = index.first(lives, key_number)
-            sooner = places < first
-            first = np.where(sooner, places, first)
-            number, event = np.where(sooner, key_number, number), np.where(sooner, at, event)
-        going_on: list[_Lives] = []
-        changes: list[_Changes] = []
-        for key_number, index in indexed.items():
-            hit = np.flatnonzero(number == key_number)
-            if len(hit):
-                met, which, places = lives.take(hit), event[hit], first[hit]
-                ended = index.events.ends[which]
-                self._gone.append(met.take(ended))
-                after = self._with(met.rows, index, which)
-                changes.append(_Changes(met.rows, after, places, ended))
-                by = np.full(len(hit), key_number, np.int64)
-                going_on.append(_Lives(after, places - 1, met.ends, by).take(~ended))
-        return _joined(going_on), lives.take(number < 0), changes
-
-    def _with(self, rows: pa.Table, index: "_Index", which: npt.NDArray[np.int64]) -> pa.Table:
-        """Rows with the values that events give the columns of their key."""
-        new = index.events.new.take(pa.array(which))
-        changed = ~index.events.ends[which]
-        if changed.any() and set(index.key.columns) & set(self.key):
-            raise Unfollowed(self.table, f"the {index.key} changed its primary key")
-        for name in index.key.columns:
-            at = rows.schema.get_field_index(name)
-            values = pc.if_else(
-                pa.array(changed), new.column(name).cast(rows.schema.field(at).type), rows.column(at)
-            )
-            rows = rows.set_column(at, rows.schema.field(at), values)
-        return rows
-
-
-class _Index:
-    """The events of one key by their values, in order of their places."""
-
-    def __init__(self, key: ForeignKey, events: Events) -> None:
-        self.key, self.events = key, events
-        encoded = keys.encode(events.old, key.columns)
-        self._values = keys.KeySet(encoded)
-        values = self._values.find(encoded)
-        self._order = np.lexsort((events.places, values))
-        self._sorted = _joint(values[self._order], events.places[self._order])
-
-    def first(self, lives: _Lives, number: int) -> tuple[npt.NDArray[np.int64], Places]:
-        """The first event that each life meets, and its place; _NEVER where it meets none."""
-        found, places = np.full(len(lives.starts), -1, np.int64), np.full(len(lives.starts), _NEVER, np.int64)
-        asked = np.flatnonzero(all_valid(lives.rows.select(self.key.columns)))
-        if not len(asked):
-            return found, places
-        values = self._values.find(keys.encode(lives.rows.take(pa.array(asked)), self.key.columns))
-        asked, values = asked[values >= 0], values[values >= 0]
-        # A life that this key itself has begun does not meet the same place once more.
-        starts = lives.starts[asked] + (lives.by[asked] == number)
-        at = np.searchsorted(self._sorted, _joint(values, starts), side="right")
-        here = at < len(self._sorted)
-        asked, values, at = asked[here], values[here], at[here]
-        event = self._order[at]
-        place = self.events.places[event]
-        met = (self._sorted[at] == _joint(values, place)) & (place < lives.ends[asked])
-        found[asked[met]], places[asked[met]] = event[met], place[met]
-        return found, places
-
-
-def _joint(values: npt.NDArray[np.int64], places: Places) -> npt.NDArray[np.int64]:
-    """Numbers in the order of values, then of places."""
-    return (values.astype(np.int64) << 34) + (places + 2)
-
-
-def _next_of_key(side: Side) -> Places:
-    """The place of the next image of the same key, for each image."""
-    encoded = keys.encode(side.images, side.key)
-    of = keys.KeySet(encoded).find(encoded)
-    order = np.lexsort((side.places, of))
-    following = np.full(len(order), _NEVER, np.int64)
-    same = of[order][1:] == of[order][:-1]
-    following[:-1][same] = side.places[order][1:][same]
-    found = np.empty(len(order), np.int64)
-    found[order] = following
-    return found
-
-
-def _joined(lives: Iterable[_Lives]) -> _Lives | None:
-    found = [one for one in lives if one.rows.num_rows]
-    if not found:
-        return None
-    rows = pa.concat_tables([one.rows.cast(found[0].rows.schema) for one in found])
-    parts = ([getattr(one, name) for one in found] for name in ("starts", "ends", "by"))
-    return _Lives(rows, *(np.concatenate(part) for part in parts))
-
-
-def _all(changes: Sequence[_Changes]) -> _Changes | None:
-    if not changes:
-        return None
-    return _Changes(
-        pa.concat_tables([one.before for one in changes]),
-        pa.concat_tables([one.after for one in changes]),
-        np.concatenate([one.places for one in changes]),
-        np.concatenate([one.ended for one in changes]),
-    )

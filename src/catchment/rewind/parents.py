@@ -1,5 +1,6 @@
 """What a log says of the parents of foreign keys: which went, and which got another key. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.model.foreign_key import Does, ForeignKey
-from catchment.model.image import OP, SIDE, UNCHECKED, UPDATE
+from catchment.model.image import GROUP, OP, SEQ, SIDE, UNCHECKED, UPDATE
+from catchment.model.table import TableId
 from catchment.rewind.states import BEFORE
 
 Places = npt.NDArray[np.int64]
@@ -49,6 +51,22 @@ class Events:
             and self.old.equals(other.old)
             and self.new.equals(other.new)
         )
+
+
+def sides_of(
+    images: Mapping[TableId, pa.Table], row_keys: Mapping[TableId, tuple[str, ...]]
+) -> dict[TableId, Side]:
+    """The sides of tables, with even places in the order in which the images of all of them count."""
+    tables = list(images)
+    if not tables:
+        return {}
+    groups = np.concatenate([images[table].column(GROUP).to_numpy() for table in tables])
+    numbers = np.concatenate([images[table].column(SEQ).to_numpy() for table in tables])
+    places = np.empty(len(groups), np.int64)
+    places[np.lexsort((numbers, groups))] = 2 * np.arange(len(groups), dtype=np.int64)
+    ends = np.cumsum([images[table].num_rows for table in tables])[:-1]
+    apart = dict(zip(tables, np.split(places, ends), strict=True))
+    return {table: Side(found, apart[table], row_keys[table]) for table, found in images.items()}
 
 
 def events_of(key: ForeignKey, side: Side) -> Events:

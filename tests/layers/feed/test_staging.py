@@ -22,8 +22,8 @@ def test_groups_keep_their_order_whatever_becomes_of_them() -> None:
     failed = Failed("-80", CutMissed("no mark"))
     staged = StagedGroup(MemoryStage(), AT, (), (), SnapshotAt(AT), TABLE)
     receipt = ChunkReceipt("-80", (), (), (), 0)
-    ahead = Ahead({group(0): staged, group(1): failed, group(2): staged, group(3): staged}, 1, 0.0)
-    assert list(ahead.staged) == [group(0), group(2), group(3)]
+    ahead = Ahead({group(0): staged, group(1): failed, group(2): None, group(3): staged}, 1, 0.0)
+    assert list(ahead.readable) == [group(0), group(2), group(3)]
     # The shard of the last one was away when the cut was taken.
     found = ahead.with_failed({group(2): receipt, group(0): receipt})
     assert list(found.items()) == [(group(0), receipt), (group(1), failed), (group(2), receipt)]

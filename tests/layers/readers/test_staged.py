@@ -81,6 +81,8 @@ class Staged:
             "staged",
             "f",
             self.marks,
+            self.state.sealed,
+            self.state.position.at,
         )
         receipt = run_stage(task)
         assert isinstance(receipt, StageReceipt), receipt

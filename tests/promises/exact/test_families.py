@@ -6,15 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from catchment.model.table import TableId
-from catchment.readers.chunk_parents import ChunkParents
+from catchment.cli.main import execute
+from catchment.readers.chunk_family import ChunkFamily, Settled
+from catchment.source.select import select_chunk
+from catchment.source.session import Session
 from catchment.state.faults import Fault
 from tests.conftest import Shards
 from tests.promises.exact.family import JOURNAL, TABLES, Family, filled, judged
 from tests.promises.exact.feedrun import FeedRun
-from tests.promises.exact.manifests import ever_stale, manifests, newest
+from tests.promises.exact.manifests import ever_stale, manifests
 from tests.promises.exact.steps import Steps, run_here
 
 PARENTS = 30
@@ -38,33 +41,50 @@ def families(steps: Steps) -> dict[str, Family]:
     }
 
 
-def test_while_chunks_are_read(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In two of three epochs parents go between the cut and the SELECTs."""
-    refusals: list[str] = []
-    refusing = ChunkParents.refusals
+@pytest.mark.promise("children are copied and compared while their parents go all the time")
+def test_while_chunks_are_read(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parents go between the SELECTs of a group, between these and the cut, and behind the cut; and no chunk of their
+    children, or of the children of these, is refused for that."""
+    refused: list[str] = []
+    settling, selecting = ChunkFamily.settled, select_chunk
+    writers, selected = families(steps), itertools.count(1)
 
-    def noted(parents: ChunkParents, *args: Any) -> dict[TableId, str]:
-        found = refusing(parents, *args)
-        refusals.extend(found.values())
+    def noted(family: ChunkFamily, *args: Any) -> Settled:
+        found = settling(family, *args)
+        refused.extend(found.refused.values())
         return found
 
-    monkeypatch.setattr(ChunkParents, "refusals", noted)
-    steps.set(copy={"chunk_rows_max": 20, "group_time": "0s"})
-    writers, plans = families(steps), itertools.count(1)
+    def while_parents_go(session: Session, *args: Any) -> pa.Table:
+        rows = selecting(session, *args)
+        if next(selected) % 3:
+            writers[session.endpoint.shard].transact()
+        return rows
 
     def change(place: Fault) -> None:
-        if place is Fault.AFTER_PLAN and next(plans) % 3:
+        if place in (Fault.AFTER_STAGE, Fault.AFTER_PLAN):
             for one in writers.values():
                 one.transact()
 
+    monkeypatch.setattr(ChunkFamily, "settled", noted)
+    monkeypatch.setattr("catchment.readers.selected.select_chunk", while_parents_go)
+    steps.set(copy={"chunk_rows_max": 20, "group_time": "0s"})
+    for one in writers.values():
+        one.leave("t")  # a tree is copied in epochs in which no row of it goes
     with FeedRun(steps.feed, change) as run:
         run.wait("all is copied", lambda done: done[-1].cut.copied and not done[-1].stale)
     steps.run()
     counts = judged(steps.feed, steps.schema, writers)
     assert counts["copying"]
     assert counts["whole"]
-    # A server that logs the children has no keys to follow.
-    assert bool(refusals) is any(state.keys for state in newest(steps).cut.shards.values())
+    for one in writers.values():
+        one.come_back()
+    assert execute(["verify", str(steps.file)]) == 0, capsys.readouterr().out
+    steps.run()
+    steps.everywhere("SET sql_log_bin = 0", "UPDATE c SET v = v + 100")
+    assert execute(["verify", str(steps.file)]) == 1, "what no foreign key did is found"
+    assert not refused
 
 
 def test_when_a_feed_dies(steps: Steps) -> None:

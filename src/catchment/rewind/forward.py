@@ -1,0 +1,78 @@
+"""Rows of children that SELECTs returned while parents went, brought forward to the end of the log behind their floor.
+
+Keys of which that log has images are as it says, from the last image on. Any other key got no row there, and lost none
+by a statement of its own. So a row that no SELECT returned is not there at the end either. One that was returned has
+met some of the events and has still to meet the others; which ones, nobody knows. Yet the end is the same (DESIGN 4):
+events before the SELECT do nothing to values that they gave, and those behind it do what they do. That fails only for
+values that went and then came back to other rows, which is looked for here. Pure.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.model.foreign_key import ForeignKey
+from catchment.model.image import DELETED
+from catchment.model.table import TableId
+from catchment.rewind.cascades import cascades
+from catchment.rewind.lives import Child, Fates, Lake, Unfollowed
+from catchment.rewind.parents import Events, Side, all_valid
+from catchment.wire.keys import keys
+
+
+def forward(
+    foreign_keys: Sequence[ForeignKey],
+    sides: Mapping[TableId, Side],
+    row_keys: Mapping[TableId, tuple[str, ...]],
+    rows: Lake,
+    selected: Collection[TableId],
+) -> dict[TableId, Fates]:
+    """What became of `selected` tables up to the end of a stretch. `rows`: those that SELECTs returned of these, and of
+    other children those at the beginning of the stretch.
+
+    Raises Unfollowed, also where one state at the end does not follow.
+    """
+    found = cascades(foreign_keys, sides, row_keys, rows)
+    for number, events in found.events.items():
+        key = foreign_keys[number]
+        if key.child in selected:
+            _must_have_one_end(found.children[key.child], key, events)
+    return {table: fates for table, fates in found.fates().items() if table in selected}
+
+
+def with_fates(rows: pa.Table, fates: Fates) -> pa.Table:
+    """Rows as the log alone leaves them, without those that foreign keys ended, and with the values that they gave."""
+    there = rows.append_column(DELETED, pa.array(np.zeros(rows.num_rows, bool)))
+    after = fates.applied(there)
+    return after.filter(pc.invert(after.column(DELETED))).drop_columns([DELETED])
+
+
+def _must_have_one_end(child: Child, key: ForeignKey, events: Events) -> None:
+    """Raise Unfollowed where what a SELECT returned may become one thing or another."""
+    moved = ~events.ends
+    if not moved.any():
+        return
+    if set(key.columns) & set(child.key):
+        # A row may have left the range of one SELECT and come to that of another.
+        raise Unfollowed(child.table, f"the {key} changed its primary key")
+    went, first = _first_places(key, events)
+    moved &= all_valid(events.new)
+    new, places = events.new.filter(pa.array(moved)), events.places[moved]
+    at = went.find(keys.encode(new, key.columns))
+    came_back = (at >= 0) & (first[np.maximum(at, 0)] < places)
+    again, rows = new.filter(pa.array(came_back)), child.kept
+    if again.num_rows == 0 or rows is None:
+        return
+    rows = rows.filter(pa.array(all_valid(rows.select(key.columns))))
+    if keys.KeySet(keys.encode(again, key.columns)).contains(keys.encode(rows, key.columns)).any():
+        raise Unfollowed(child.table, f"values of the {key} went and came back while rows were read")
+
+
+def _first_places(key: ForeignKey, events: Events) -> tuple[keys.KeySet, np.ndarray]:
+    """The values that went, and the first place of each."""
+    order = np.argsort(events.places)
+    old = events.old.take(pa.array(order))
+    first = keys.first_of_each(keys.encode(old, key.columns))
+    return keys.KeySet(keys.encode(old.take(pa.array(first)), key.columns)), events.places[order][first]
