@@ -91,7 +91,7 @@ def tail_command(
     flags = Flags(heartbeat_interval=_LOOK_SECONDS, added_shards=AddedShards(added))
     vgtid, tables = _vgtid(begin), rules or feed.tables
     try:
-        with Pipe() as pipe, stream(feed.source, vgtid=vgtid, rules=tables, flags=flags) as events:
+        with Pipe() as pipe, stream(feed, vgtid=vgtid, rules=tables, flags=flags) as events:
             if form == "avro":
                 tell_as_avro(events, pipe, kept, until_copied=until_copied)
             else:

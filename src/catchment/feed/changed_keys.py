@@ -114,7 +114,7 @@ class ChangedKeys:
             elif shut:
                 self.spared.wait(CHECK_SECONDS)
             elif (fruitless := fruitless + 1) > FRUITLESS_WAVES_MAX:
-                raise standstill(self.feed.name, receipts, {})
+                raise standstill(self.feed.name, receipts, {}, self.verdict)
             pending = {shard: [c for c in chunks if c not in read] for shard, chunks in pending.items()}
             self.observe(self.verdict)
 

@@ -88,7 +88,7 @@ def verify(
             elif shut:
                 spared.wait(CHECK_SECONDS)
             elif (fruitless := fruitless + 1) > FRUITLESS_WAVES_MAX:
-                raise standstill(feed.name, receipts, planner.unplanned)
+                raise standstill(feed.name, receipts, planner.unplanned, verdict)
             compared = advanced
             progress.advanced(compared, verdict)
             observe(verdict)

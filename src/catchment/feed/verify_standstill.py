@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from catchment.epoch.work import Failed
+from catchment.feed.verdict import Verdict
 from catchment.model.errors import CatchmentError, SourceError
 from catchment.model.table import ShardTable
 from catchment.readers.verify import VerifyReceipt
@@ -15,18 +16,27 @@ def standstill(
     feed: str,
     receipts: Sequence[VerifyReceipt | Failed],
     unplanned: Mapping[ShardTable, SourceError],
+    verdict: Verdict,
 ) -> CatchmentError:
-    """The error with which it ends."""
+    """The error with which it ends. `verdict`: what was found until then."""
     for receipt in receipts:
         if isinstance(receipt, Failed):
             return receipt.error
-        if receipt.refused:
-            return SourceError(f"verification of feed {feed} does not get on: {receipt.refused[0][1]}")
-    for (shard, table), error in unplanned.items():
-        return SourceError(
-            f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "
-            "table?)"
-        )
-    return SourceError(
-        f"verification of feed {feed} does not get on: the log behind its newest epoch is not sealed; run the feed"
+    refused = (
+        receipt.refused for receipt in receipts if isinstance(receipt, VerifyReceipt) and receipt.refused
     )
+    why = next((chunks[0][1] for chunks in refused), "")
+    if not why and unplanned:
+        (shard, table), error = next(iter(unplanned.items()))
+        why = f"shard {shard}, {table}: {error} (does a session lock the table?)"
+    why = why or "the log behind its newest epoch is not sealed; run the feed"
+    return SourceError(f"verification of feed {feed} does not get on: {why}. {_compared(verdict)}")
+
+
+def _compared(verdict: Verdict) -> str:
+    rows, tables = sum(verdict.rows.values()), len([rows for rows in verdict.rows.values() if rows])
+    if not rows:
+        return "No row was compared so far"
+    differing = sorted(str(table) for table, found in verdict.found.items() if found.total)
+    found = f"{verdict.differences:,} differences in {', '.join(differing)}" if differing else "no difference"
+    return f"So far {rows:,} rows of {tables} tables were compared, with {found}; the same command goes on from there"

@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import catchment
 from catchment.model.errors import CatchmentError, ConfigError, Unsupported
@@ -402,7 +404,9 @@ def test_what_is_refused(servers: Servers, schema: str, given: dict[str, Any], w
         catchment.stream(source_of(servers), **{"rules": [f"{schema}.*"], **given})
 
 
-def test_tables_that_cannot_be_streamed(servers: Servers, schema: str) -> None:
+def test_tables_that_cannot_be_streamed(
+    servers: Servers, schema: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = servers["-40"]
     server.sql(
         "CREATE TABLE child (id INT PRIMARY KEY, t INT, CONSTRAINT f FOREIGN KEY (t) REFERENCES t1 (id) "
@@ -417,6 +421,20 @@ def test_tables_that_cannot_be_streamed(servers: Servers, schema: str) -> None:
     rules = [f"{schema}.*", f"!{schema}.child", f"!{schema}.keyless"]
     with catchment.stream(source_of({"-": server}), rules=rules) as stream:
         assert len(rows(until_copied(stream))) == 3
+    file = tmp_path / "feed.yaml"
+    described = {
+        "name": "f",
+        "source": source_of({"-": server}),
+        "tables": [f"{schema}.*"],
+        "sink": {"path": "lake"},
+    }
+    file.write_text(yaml.safe_dump({**described, "unusable": "skip"}))
+    with catchment.stream(file, rules=[f"{schema}.*"]) as stream:
+        assert len(rows(until_copied(stream))) == 3
+    assert f"the stream leaves out {schema}.child: its foreign key f" in caplog.text
+    assert f"the stream leaves out {schema}.keyless" in caplog.text
+    with pytest.raises(Unsupported, match="keyless"):
+        catchment.stream(file, rules=[f"{schema}.keyless", f"{schema}.child"])
 
 
 def test_another_source_than_the_vgtid_is_of(servers: Servers, schema: str) -> None:

@@ -113,7 +113,7 @@ def feeds_of(config: ServeConfig) -> Feeds:
 
 
 def _served(config: ServeConfig, given: ServedFeed, feed: Feed) -> Served:
-    source = source_of(feed.source)
+    source = source_of(feed)
     lock = Lock.of(token.get_secret_value() for token in given.tokens)
     hub = Hub(source, feed.copying, Limits(config.clients_max, config.buffer, config.slow), feed.tables)
     if not given.subscribers:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from catchment.config.feed import SourceConfig
+from catchment.config.feed import Feed, SourceConfig, Unusable
 from catchment.config.file import load, source_section
 from catchment.model.errors import ConfigError
 from catchment.model.source import Endpoint
 
-Given = str | Path | Mapping[str, Any] | SourceConfig
+Given = str | Path | Mapping[str, Any] | SourceConfig | Feed
 SEPARATOR = "/"
 
 
@@ -32,9 +32,11 @@ class ShardName(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The shards by `keyspace/shard`, with the passwords in clear."""
+    """The shards by `keyspace/shard`, with the passwords in clear. `skips`: a stream that begins leaves out tables that
+    cannot be streamed, as all of its feed files say."""
 
     endpoints: Mapping[str, Endpoint]
+    skips: bool = False
 
     def of(self, keyspace: str = "", shard: str = "") -> list[str]:
         """The shards of a keyspace, of all without one; or one of them."""
@@ -45,22 +47,24 @@ class Source:
 def source_of(given: Given | Sequence[Given]) -> Source:
     """The source that a caller names: a feed file, or a mapping as the section `source` of one. Several of these have a
     keyspace each. Raises ConfigError."""
-    several = [given] if isinstance(given, str | Path | Mapping | SourceConfig) else list(given)
+    several = [given] if isinstance(given, str | Path | Mapping | SourceConfig | Feed) else list(given)
     if not several:
         raise ConfigError("stream: no source is given; name a feed file")
     endpoints: dict[str, Endpoint] = {}
-    for config in map(_read, several):
+    found = list(map(_read, several))
+    for config, _ in found:
         for shard in config.shards:
             name = str(ShardName(config.keyspace, shard.name))
             if name in endpoints:
                 raise ConfigError(f"stream: the shard {name} is given twice; name each keyspace once")
             endpoints[name] = replace(shard.endpoint(), shard=name)
-    return Source(endpoints)
+    return Source(endpoints, skips=all(skips for _, skips in found))
 
 
-def _read(given: Given) -> SourceConfig:
-    if isinstance(given, SourceConfig):
-        return given
+def _read(given: Given) -> tuple[SourceConfig, bool]:
+    """The shards, and whether a feed file has unusable tables skipped."""
     if isinstance(given, str | Path):
-        return load(given, secrets=("password",)).source
-    return source_section(given)
+        given = load(given, secrets=("password",))
+    if isinstance(given, Feed):
+        return given.source, given.unusable is Unusable.SKIP
+    return (given if isinstance(given, SourceConfig) else source_section(given)), False

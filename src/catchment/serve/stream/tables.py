@@ -1,11 +1,12 @@
 """Which tables of a shard a stream has, and their shapes as the catalog has them now."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catchment import world
-from catchment.config.table_patterns import check_rules, exclusion, takes
+from catchment.config.table_patterns import check_rules, exclusion, pattern_of, takes
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ConfigError, Unsupported
 from catchment.model.position import Server
@@ -19,6 +20,8 @@ from catchment.source.ask_ranges import collations_of
 from catchment.source.catalog import listed_tables, read_tables
 from catchment.source.foreign_keys import cascading
 from catchment.source.session import Session, connect
+
+_log = logging.getLogger(__name__)
 
 ALL = ("/.*/",)
 Given = str | Rule | Mapping[str, Any]
@@ -61,6 +64,10 @@ class Chosen:
             return False
         rule = next((rule for rule in self.rules if rule.takes(table)), None)
         return takes(self.patterns, table) if rule is None else not rule.excludes
+
+    def without(self, tables: Iterable[TableId]) -> "Chosen":
+        """The same without some tables."""
+        return replace(self, patterns=(*self.patterns, *(f"!{pattern_of(table)}" for table in tables)))
 
     @property
     def text(self) -> str:
@@ -166,6 +173,17 @@ def must_be_usable(known: Iterable[Known]) -> None:
         lines += [f"  {table}: {why}" for table, why in sorted(faults.items())]
         lines.append("leave them out, by rules such as " + exclusion(min(faults)).removeprefix("- "))
         raise Unsupported("\n".join(lines))
+
+
+def usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> Chosen:
+    """The tables that can be streamed from these shards; logs the others. Raises Unsupported where none can be."""
+    known = surveyed(endpoints, chosen)
+    faults = {table: why for one in known for table, why in one.faults.items()}
+    if not {table for one in known for table in one.shapes} - faults.keys():
+        must_be_usable(known)
+    for table, why in sorted(faults.items()):
+        _log.warning("the stream leaves out %s: %s", table, why)
+    return chosen.without(sorted(faults))
 
 
 def surveyed(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> list[Known]:

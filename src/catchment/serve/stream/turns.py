@@ -8,7 +8,7 @@ from catchment.serve.stream.epochs import TURN_BYTES, Epochs, Turn
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
-from catchment.serve.stream.tables import Chosen, must_take_tables
+from catchment.serve.stream.tables import Chosen, must_take_tables, usable
 from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
@@ -65,7 +65,10 @@ def started(
     if isinstance(begin, Starts):
         current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
         copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
-        must_take_tables({shard: source.endpoints[shard] for shard in begin.shards}, chosen)
+        beginning = {shard: source.endpoints[shard] for shard in begin.shards}
+        must_take_tables(beginning, chosen)
+        if source.skips:
+            chosen = usable(beginning, chosen)
         stands = without_others(first_cut(begin, source.endpoints, chosen), source)
         added: list[str] = []
     else:
