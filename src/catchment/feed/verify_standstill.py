@@ -39,4 +39,6 @@ def _compared(verdict: Verdict) -> str:
         return "No row was compared so far"
     differing = sorted(str(table) for table, found in verdict.found.items() if found.total)
     found = f"{verdict.differences:,} differences in {', '.join(differing)}" if differing else "no difference"
-    return f"So far {rows:,} rows of {tables} tables were compared, with {found}; the same command goes on from there"
+    # What changed since an epoch grows, so such a comparison begins from the start.
+    on = "" if verdict.keys else "; the same command goes on from there"
+    return f"So far {rows:,} rows of {tables} tables were compared, with {found}{on}"
