@@ -39,6 +39,14 @@ OF_TABLES = (
         found_by="promises/exact/test_families.py::test_while_chunks_are_read",
     ),
     Mistake(
+        name="rows of a tree stay whose parents went with theirs in front of the SELECTs",
+        file="rewind/forward.py",
+        right="    if not (logged | shown).all():\n",
+        wrong="    if False:\n",
+        found_by="layers/rewind/test_families.py::"
+        "test_rows_of_a_tree_are_refused_that_came_below_others_of_which_nothing_shows",
+    ),
+    Mistake(
         name="a value that came back to another child is taken for the one that went",
         file="rewind/forward.py",
         right="    came_back = (at >= 0) & (first[np.maximum(at, 0)] < places)\n",

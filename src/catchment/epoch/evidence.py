@@ -61,7 +61,7 @@ class SnapshotAt:
 @dataclass(frozen=True, slots=True)
 class Between:
     """Two places in the log of one shard: `proven` was visible in front of the first SELECT, and the log stood at
-    `told` behind the last one.
+    `told` behind the last one. `at_once`: all SELECTs show one moment.
 
     Servers write a transaction to the log before they make it visible. So whatever a SELECT shows stands in front of a
     place that the server tells behind it.
@@ -69,6 +69,7 @@ class Between:
 
     proven: LogOffset
     told: LogOffset
+    at_once: bool = False
 
     def floor(self, state: ShardState) -> LogOffset | None:
         """What was proven in front of the first SELECT."""

@@ -30,6 +30,7 @@ class StageTask:
     marks: TableId
     sealed: LogOffset | None
     at: LogOffset
+    at_once: bool = False
     mask_key: MaskKey | None = None
 
 

@@ -29,6 +29,8 @@ from catchment.source.session import Session, connect
 GROUP_COST, CHUNK_COST_MIN = 3.0, 0.015
 # What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
 IMAGE_BUDGETS = 4
+# Rows of a table that is its own parent, which a task of the run holds at once.
+TREE_ROWS_MAX = 1_000_000
 # Why a floor may lag for long even when the feed has caught up with the log.
 _HELD_BACK = (
     "; transactions that XA RECOVER lists there, or that wait for a replica, hold it back until they end"
@@ -41,7 +43,8 @@ _MUCH_LOG = "more log waits to be read than copy.log_budget, and the log comes f
 class Limits:
     """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor. `place_of`:
     tables of a lower place are copied first. `marked`: floors are the cuts before, which marks prove visible.
-    `group_seconds`: what the SELECTs of a group take together; of less than a few chunks it has those."""
+    `group_seconds`: what the SELECTs of a group take together; of less than a few chunks it has those. `trees`: tables
+    that are their own parents are copied in one group, if they have so many rows at most."""
 
     chunk_seconds: float
     chunk_rows_max: int
@@ -50,6 +53,7 @@ class Limits:
     place_of: Callable[[TableId], int] = lambda table: 0
     marked: bool = False
     group_seconds: float = 0.0
+    trees: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,13 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Of one shard: why no chunk was planned, if that is to be told, the bytes of log behind its floor, and steps."""
+    """Of one shard: why no chunk was planned, if that is to be told, the bytes of log behind its floor, steps, and
+    groups that are whole tables."""
 
     held: str = ""
     lag: int | None = None
     steps: Sequence[_Step] = ()
+    trees: Sequence[tuple[Chunk, ...]] = ()
 
 
 class Shares(Protocol):
@@ -176,7 +182,11 @@ class Planner:
         self.floor_lag = {shard: one.lag for shard, one in planned.items() if one.lag is not None}
         dealt = sum(sum(s.cost for s in one.steps) / counts[shard] for shard, one in planned.items())
         self._dealt = dealt / GROUP_COST / max(len(copying), 1)
-        return [group for shard, one in planned.items() for group in self._deal(one.steps, counts[shard])]
+        return [
+            group
+            for shard, one in planned.items()
+            for group in (*one.trees, *self._deal(one.steps, counts[shard]))
+        ]
 
     def read(self) -> None:
         """The epoch of the newest plan is read: learn from what it took. Call it behind `learn`."""
@@ -275,7 +285,9 @@ class Planner:
                 return _Planned(_MUCH_LOG if self._limits.marked else _FAR_FLOOR, lag)
             if shard in self.throttled:
                 return _Planned(lag=lag)
-            return _Planned("", lag, self._steps(session, shard, state, shapes, groups, self._given))
+            trees = self._trees(session, shard, state, shapes)
+            steps = self._steps(session, shard, state.without(trees), shapes, groups, self._given)
+            return _Planned("", lag, steps, tuple(trees.values()))
 
     def _share_beside(self, cut: Cut, shapes: Collection[TableId]) -> float:
         """The part of full groups that an epoch copies: less than all where a table is followed, and read up to now."""
@@ -291,6 +303,29 @@ class Planner:
     def _pace(self, of: ShardTable) -> Pace:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
         return self._paces.setdefault(of, first)
+
+    def _trees(
+        self, session: Session, shard: str, state: ShardState, shapes: Mapping[TableId, TableShape]
+    ) -> dict[TableId, tuple[Chunk, ...]]:
+        """All chunks of tables that are their own parents, if they are small and nothing of them is copied: which rows
+        go with others is known where all are copied, or none."""
+        found = {}
+        trees = {key.child for key in state.keys or () if key.child == key.parent}
+        for copy in state.copying.values() if self._limits.trees else ():
+            bare = copy == Copy(copy.table, rows_expected=copy.rows_expected)
+            if copy.table not in trees or not bare or self._waits(shard, copy):
+                continue
+            walk, rows = self._walk(session, shard, copy, shapes[copy.table]), 0
+            chunks: list[Chunk] = []
+            while rows <= self._limits.trees and (step := self._next(walk)) is not None:
+                chunks.append(step[0])
+                rows += step[1]
+                self._expect(*step, walk)
+            if chunks and chunks[-1].last:
+                found[copy.table] = tuple(chunks)
+            else:
+                self.give_back(chunks)
+        return found
 
     def _steps(
         self,

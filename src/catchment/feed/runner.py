@@ -24,7 +24,7 @@ from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.loops import Loops, Turns
 from catchment.feed.mender import Mender
 from catchment.feed.newcomers import Newcomers
-from catchment.feed.planner import Limits, Planner
+from catchment.feed.planner import TREE_ROWS_MAX, Limits, Planner
 from catchment.feed.policies import Policies
 from catchment.feed.served import board_of, served
 from catchment.feed.sessions import Sessions, sessions_of
@@ -300,6 +300,7 @@ def _limits(copying: CopyConfig) -> Limits:
         copying.place_of,
         copying.strategy is Strategy.WATERMARK,
         copying.group_time,
+        TREE_ROWS_MAX,
     )
 
 

@@ -146,6 +146,7 @@ class Staging:
             marks=self._copying.marks,
             sealed=state.sealed,
             at=state.position.at,
+            at_once=any(key.child == key.parent and key.child in tables for key in state.keys or ()),
             mask_key=self._copying.mask_key,
         )
 

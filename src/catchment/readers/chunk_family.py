@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catchment.epoch.evidence import Between
 from catchment.epoch.work import ChunkTask
 from catchment.epoch.xa import Commits
 from catchment.model.epoch import TableShape
@@ -173,6 +174,8 @@ class ChunkFamily:
                     yield f"{changed}: {key.unfollowed}"
                 if table in self.unread or not self._is_as_in_the_lake(key):
                     yield f"{changed}, and {key.child} or {key.parent} was altered"
+            if self._tells_itself(key, table):
+                continue
             if key.parent in acted and key.parent in self.task.state.copying:
                 yield f"{changed}, and not all rows of {key.parent} are copied"
             # What an early event did to parents is in the lake. To the rows of a SELECT it may have done it since.
@@ -182,6 +185,15 @@ class ChunkFamily:
                 alone = alone and rows.select(key.columns).schema.types == old.schema.types
                 if not alone or _having(rows, old).num_rows:
                     yield f"the {key} changed rows, and that is not proven visible yet"
+
+    def _tells_itself(self, key: ForeignKey, table: TableId) -> bool:
+        """Whether the SELECTs show all that goes by a key of a tree: all of its rows, as of one moment."""
+        staged = self.task.staged
+        if not key.child == key.parent == table or staged is None or not isinstance(staged.evidence, Between):
+            return False
+        chunks = [copied.chunk for one in staged.tables if one.table == table for copied in one.chunks]
+        whole = bool(chunks) and chunks[0].lo is None and chunks[-1].last and chunks[-1].hi is None
+        return whole and staged.evidence.at_once
 
     def _is_as_in_the_lake(self, key: ForeignKey) -> bool:
         """Whether both ends of a key have one type, on the shard and in the lake."""
@@ -227,7 +239,7 @@ class ChunkFamily:
             return rows
         known = {table: selected}
         row_keys = {key.child: self.shapes[key.child].key for key in keys}
-        fates = forward(tuple(keys), sides, row_keys, self._rows_of(known), known).get(table)
+        fates = forward(tuple(keys), sides, row_keys, self._rows_of(known), known, known).get(table)
         return rows if fates is None else with_fates(rows, fates)
 
     def _backward(

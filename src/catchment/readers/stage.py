@@ -134,10 +134,28 @@ def _behind_a_floor(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple
     if task.sealed is None:
         raise CutMissed(f"shard {task.endpoint.shard}: nothing is proven visible; copied in a later epoch")
     proven = proven_floor(task.endpoint, task.server, task.sealed, task.at, worth=1)
-    selected = select_all(task.chunks, shapes, task.mask_key, lambda: connect(task.endpoint, task.server))
+    opened = _Once(task).opened if task.at_once else lambda: connect(task.endpoint, task.server)
+    selected = select_all(task.chunks, shapes, task.mask_key, opened)
     with snapshot_session(task.endpoint, task.server) as session:
         told = snapshot_offset(session)
-    return selected, Between(proven, told)
+    return selected, Between(proven, told, task.at_once)
+
+
+@dataclass
+class _Once:
+    """One session in one consistent snapshot: a second one would show another moment."""
+
+    task: StageTask
+    begun: bool = False
+
+    def opened(self) -> Session:
+        """The session. Raises CutMissed where there was one."""
+        if self.begun:
+            raise CutMissed(f"shard {self.task.endpoint.shard}: a SELECT broke off; copied in a later epoch")
+        self.begun = True
+        session = connect(self.task.endpoint, self.task.server, snapshots=True)
+        session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        return session
 
 
 _SELECTING = {

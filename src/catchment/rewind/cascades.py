@@ -6,7 +6,7 @@ place. It ends the lives with its key that it meets, or gives them another key. 
 in turn, at the same place. So events are found round after round, until a round finds the same ones. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from catchment.model.foreign_key import ForeignKey
@@ -35,8 +35,10 @@ def cascades(
     sides: Mapping[TableId, Side],
     row_keys: Mapping[TableId, tuple[str, ...]],
     lake: Lake,
+    selected: Collection[TableId] = (),
 ) -> Cascades:
-    """What the foreign keys did to their children. `row_keys`: of all children.
+    """What the foreign keys did to their children. `row_keys`: of all children. `selected`: those of which `lake` gives
+    rows as they were at some moment of the stretch.
 
     Raises Unfollowed.
     """
@@ -46,7 +48,7 @@ def cascades(
         if key.parent in sides
     }
     children = {
-        table: Child(table, row_keys[table], tuple(foreign_keys), sides.get(table), lake)
+        table: Child(table, row_keys[table], tuple(foreign_keys), sides.get(table), lake, table in selected)
         for table in dict.fromkeys(key.child for key in foreign_keys)
     }
     derived: dict[int, Events] = {}

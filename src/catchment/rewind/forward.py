@@ -8,17 +8,19 @@ values that went and then came back to other rows, which is looked for here. Pur
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.model.foreign_key import ForeignKey
-from catchment.model.image import DELETED
+from catchment.model.image import DELETED, SIDE
 from catchment.model.table import TableId
 from catchment.rewind.cascades import cascades
 from catchment.rewind.lives import Child, Fates, Lake, Unfollowed
 from catchment.rewind.parents import Events, Side, all_valid
+from catchment.rewind.states import AFTER
 from catchment.wire.keys import keys
 
 
@@ -28,13 +30,20 @@ def forward(
     row_keys: Mapping[TableId, tuple[str, ...]],
     rows: Lake,
     selected: Collection[TableId],
+    trees: Mapping[TableId, pa.Table] = MappingProxyType({}),
 ) -> dict[TableId, Fates]:
     """What became of `selected` tables up to the end of a stretch. `rows`: those that SELECTs returned of these, and of
-    other children those at the beginning of the stretch.
+    other children those at the beginning of the stretch. `trees`: all rows, as of one moment, of selected tables that
+    are their own parents.
 
     Raises Unfollowed, also where one state at the end does not follow.
     """
-    found = cascades(foreign_keys, sides, row_keys, rows)
+    found = cascades(foreign_keys, sides, row_keys, rows, selected)
+    for key in foreign_keys:
+        if key.child == key.parent and key.child in selected:
+            _must_not_come_again(found.children[key.child])
+            if key.child in sides:
+                _must_know_parents(key, sides[key.child], trees[key.child])
     for number, events in found.events.items():
         key = foreign_keys[number]
         if key.child in selected:
@@ -68,6 +77,36 @@ def _must_have_one_end(child: Child, key: ForeignKey, events: Events) -> None:
     rows = rows.filter(pa.array(all_valid(rows.select(key.columns))))
     if keys.KeySet(keys.encode(again, key.columns)).contains(keys.encode(rows, key.columns)).any():
         raise Unfollowed(child.table, f"values of the {key} went and came back while rows were read")
+
+
+def _must_not_come_again(tree: Child) -> None:
+    """Raise Unfollowed where events met rows of a tree of whose keys a statement made others later. Which of the two a
+    SELECT returned is not known, and so not, which rows went with the first."""
+    if tree.changes is None or tree.side is None or not tree.side.images.num_rows:
+        return
+    met = tree.changes.before.filter(pa.array(tree.changes.first))
+    if keys.KeySet(keys.encode(tree.side.images, tree.key)).contains(keys.encode(met, tree.key)).any():
+        raise Unfollowed(tree.table, "rows went with others, and came again while rows were read")
+
+
+def _must_know_parents(key: ForeignKey, side: Side, rows: pa.Table) -> None:
+    """Raise Unfollowed where a statement wrote a row whose parent neither the SELECTs nor the log show until then. Such
+    a parent went with one of its own in front of the SELECTs, and no event says when."""
+    after = pc.equal(side.images.column(SIDE), AFTER).to_numpy()
+    written = side.images.select(key.columns).filter(pa.array(after))
+    known = all_valid(written)
+    written, places = written.filter(pa.array(known)), side.places[after][known]
+    if not written.num_rows:
+        return
+    wanted = keys.encode(written, key.columns)
+    first = keys.first_of_each(keys.encode(side.images, key.referenced))
+    images = side.images.take(pa.array(first))
+    at = keys.KeySet(keys.encode(images, key.referenced)).find(wanted)
+    came = after[first][np.maximum(at, 0)]
+    logged = (at >= 0) & (~came | (side.places[first][np.maximum(at, 0)] < places))
+    shown = (at < 0) & keys.KeySet(keys.encode(rows, key.referenced)).contains(wanted)
+    if not (logged | shown).all():
+        raise Unfollowed(key.child, f"rows came below others that had gone by the {key} while rows were read")
 
 
 def _first_places(key: ForeignKey, events: Events) -> tuple[keys.KeySet, np.ndarray]:

@@ -16,7 +16,7 @@ from catchment.model.foreign_key import ForeignKey
 from catchment.model.image import DELETED, SIDE
 from catchment.model.table import TableId
 from catchment.rewind.parents import Events, Places, Side, all_valid
-from catchment.rewind.states import AFTER
+from catchment.rewind.states import AFTER, BEFORE
 from catchment.wire.keys import keys
 
 _BEGINNING = -2  # in front of every place
@@ -86,7 +86,8 @@ class Changes:
 class Child:
     """The lives of one child's rows: those that the log tells, and those that the lake has as far as events ask.
 
-    `kept`: rows of the lake, whole. `changes`: what events did to lives, of the newest round.
+    `selected`: the lake has the rows as they were at some moment of the stretch. `kept`: rows of the lake, whole.
+    `changes`: what events did to lives, of the newest round.
     """
 
     table: TableId
@@ -94,6 +95,7 @@ class Child:
     foreign_keys: tuple[ForeignKey, ...]
     side: Side | None
     lake: Lake
+    selected: bool = False
     kept: pa.Table | None = None
     changes: Changes | None = None
     _asked: dict[int, keys.KeySet] = field(default_factory=dict)
@@ -170,24 +172,30 @@ class Child:
         found = []
         columns = self._columns
         if self.kept is not None:
-            ends = np.full(self.kept.num_rows, _NEVER, np.int64)
-            if self.side is not None:
-                first = keys.first_of_each(keys.encode(self.side.images, self.key))
-                images = self.side.images.take(pa.array(first))
-                at = keys.KeySet(keys.encode(images, self.key)).find(keys.encode(self.kept, self.key))
-                ends = (
-                    np.where(at >= 0, self.side.places[first][np.maximum(at, 0)], _NEVER)
-                    if len(first)
-                    else ends
-                )
+            ends, had = self._first_images(self.kept)
             starts = np.full(len(ends), _BEGINNING, np.int64)
-            found.append(_Lives(self.kept.select(columns), starts, ends, np.full(len(ends), -1, np.int64)))
+            lives = _Lives(self.kept.select(columns), starts, ends, np.full(len(ends), -1, np.int64))
+            # A row that was there at its first image went by no event before, and may have been SELECTed behind it.
+            found.append(lives.take(~had) if self.selected else lives)
         if self.side is not None and self.side.images.num_rows:
             after = pc.equal(self.side.images.column(SIDE), AFTER).to_numpy()
             rows = self.side.images.select(columns).filter(pa.array(after))
             starts, ends = self.side.places[after], _next_of_key(self.side)[after]
             found.append(_Lives(rows, starts, ends, np.full(len(ends), -1, np.int64)))
         return _joined(found)
+
+    def _first_images(self, rows: pa.Table) -> tuple[Places, npt.NDArray[np.bool_]]:
+        """The place of the first image of each row, behind all where there is none; and whether it shows the row as
+        it was before."""
+        ends, had = np.full(rows.num_rows, _NEVER, np.int64), np.zeros(rows.num_rows, bool)
+        if self.side is None or not self.side.images.num_rows:
+            return ends, had
+        first = keys.first_of_each(keys.encode(self.side.images, self.key))
+        images = self.side.images.take(pa.array(first))
+        at = keys.KeySet(keys.encode(images, self.key)).find(keys.encode(rows, self.key))
+        met, which = at >= 0, np.maximum(at, 0)
+        before = pc.equal(images.column(SIDE), BEFORE).to_numpy()
+        return np.where(met, self.side.places[first][which], _NEVER), met & before[which]
 
     @property
     def _columns(self) -> list[str]:

@@ -5,6 +5,7 @@ the model keeps the images that a log has of it, and what each transaction left.
 """
 
 import random
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -58,28 +59,31 @@ class FamilyModel:
     _group: int = -1
     _checked: bool = True
 
-    def begin(self, statements: int) -> None:
-        """Fill the tables; what the log has of that is not kept."""
+    def begin(self, statements: int, tables: Sequence[str] = tuple(COLUMNS)) -> None:
+        """Fill tables; what the log has of that is not kept."""
         for _ in range(statements):
-            self._write(self.chance.choice(list(COLUMNS)), moves=False, insert=True)
+            self._write(self.chance.choice(tables), moves=False, insert=True)
         self.images = {table: [] for table in COLUMNS}
         self.states = [deepcopy(self.tables)]
 
-    def transact(self, *, moves: bool) -> None:
-        """A transaction of a few statements. `moves`: they may change the keys of parents."""
+    def transact(self, *, moves: bool, tables: Sequence[str] = "ppppqqccnngkt") -> None:
+        """A transaction of a few statements on `tables`. `moves`: they may change the keys of parents."""
         self._group += 1
         self._checked = self.chance.random() < 0.85
         for _ in range(self.chance.randint(1, 3)):
-            self._write(self.chance.choice("ppppqqccnngkt"), moves=moves, insert=False)
+            self._write(self.chance.choice(tables), moves=moves, insert=False)
         self._checked = True
         self.states.append(deepcopy(self.tables))
 
-    def run(self, table: str, before: Row, after: Row) -> None:
-        """A transaction that changes one row."""
+    def run(self, table: str, before: Row, after: Row | None) -> None:
+        """A transaction that changes one row, or deletes it."""
         self.states = self.states or [deepcopy(self.tables)]
         self._group += 1
         self._image(table, before, after)
-        self._replace(table, before, after)
+        if after is None:
+            self._remove(table, before)
+        else:
+            self._replace(table, before, after)
         self.states.append(deepcopy(self.tables))
 
     def rows(self, table: str, moment: int) -> pa.Table:

@@ -67,14 +67,13 @@ def filled(parents: int) -> list[str]:
 
 
 class Family:
-    """One shard's writer. `states`: of all tables, by the number of the transaction. `statements`: what it writes."""
+    """One shard's writer. `states`: of all tables, by the number of the transaction."""
 
     def __init__(self, server: PrivateServer, schema: str, keys: int, seed: int) -> None:
         self._connection = server.connect(database=schema)
         self._random = random.Random(seed)
         self._keys = keys
         self._next = 10_000
-        self.statements: tuple[str, ...] = _STATEMENTS
         self.states: list[dict[str, Table]] = [self._select()]
         self._connection.commit()
 
@@ -84,7 +83,7 @@ class Family:
             cursor.execute("BEGIN")
             for _ in range(self._random.randint(1, 4)):
                 self._next += 1
-                one = self._random.choice(self.statements)
+                one = self._random.choice(_STATEMENTS)
                 # A statement that the server refuses changes nothing.
                 with suppress(pymysql.err.IntegrityError):
                     cursor.execute(one.format(old=self._random.randint(1, self._keys), new=self._next))
@@ -92,14 +91,6 @@ class Family:
             shown = self._select()
             cursor.execute("COMMIT")
         self.states.append(shown)
-
-    def leave(self, table: str) -> None:
-        """Write no more to a table."""
-        self.statements = tuple(one for one in self.statements if f" {table} " not in one)
-
-    def come_back(self) -> None:
-        """Write to all tables again."""
-        self.statements = _STATEMENTS
 
     def _select(self) -> dict[str, Table]:
         found = {}

@@ -70,21 +70,18 @@ def test_while_chunks_are_read(
     monkeypatch.setattr(ChunkFamily, "settled", noted)
     monkeypatch.setattr("catchment.readers.selected.select_chunk", while_parents_go)
     steps.set(copy={"chunk_rows_max": 20, "group_time": "0s"})
-    for one in writers.values():
-        one.leave("t")  # a tree is copied in epochs in which no row of it goes
     with FeedRun(steps.feed, change) as run:
         run.wait("all is copied", lambda done: done[-1].cut.copied and not done[-1].stale)
     steps.run()
     counts = judged(steps.feed, steps.schema, writers)
     assert counts["copying"]
     assert counts["whole"]
-    for one in writers.values():
-        one.come_back()
     assert execute(["verify", str(steps.file)]) == 0, capsys.readouterr().out
     steps.run()
     steps.everywhere("SET sql_log_bin = 0", "UPDATE c SET v = v + 100")
     assert execute(["verify", str(steps.file)]) == 1, "what no foreign key did is found"
-    assert not refused
+    # Of a tree rows may have come below others that went in front of the SELECTs.
+    assert not [why for why in refused if f"{steps.schema}.t: " not in why]
 
 
 def test_when_a_feed_dies(steps: Steps) -> None:
