@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from catchment import world
 from catchment.demo.accounts import FEED_USER
@@ -18,7 +19,9 @@ from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import Retry, ServerSaid, SourceError
+from catchment.model.foreign_key import Does, ForeignKey
 from catchment.model.position import LogOffset
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.source.bounds import MARK, key_after, where
@@ -239,6 +242,29 @@ def test_a_group_of_small_chunks_reads_for_the_time_of_a_group(
     for _ in range(20):
         planner.learn(ChunkReceipt("a", (CopiedChunk(first[0], 100, 1000, 0.01),), (), (), 0))
     assert len(planned()) == 2 * 5
+
+
+def test_a_tree_is_planned_as_a_whole_or_as_other_tables(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    manifest, tick = of_numbers(shard, fresh_schema(shard))
+    (shape,), state = manifest.shapes, manifest.cut.shards["a"]
+    key = ForeignKey("f", shape.table, ("n",), shape.table, ("id",), on_delete=Does.FOLLOW)
+    bare = with_fields(state, keys=(key,), copies=(Copy(shape.table),))
+
+    def planned(of: ShardState, trees: int) -> list[tuple[Chunk, ...]]:
+        planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET, trees=trees))
+        return planner.groups(with_fields(manifest.cut, shards={"a": of}), manifest.shapes, tick)
+
+    (whole,) = planned(bare, 2 * COUNT)
+    assert (whole[0].lo, whole[-1].hi, whole[-1].last) == (None, None, True)
+    assert len(whole) > 2 * CHUNKS_PER_GROUP
+    usual = [2 * CHUNKS_PER_GROUP // 2] * 2
+    assert [len(group) for group in planned(bare, COUNT // 2)] == usual, "it is large"
+    assert [len(group) for group in planned(with_fields(state, keys=(key,)), 2 * COUNT)] == usual, (
+        "rows follow the log"
+    )
+    assert [len(group) for group in planned(with_fields(bare, keys=()), 2 * COUNT)] == usual, "it is no tree"
 
 
 def test_beside_a_table_that_is_followed_an_epoch_copies_what_the_interval_has_time_for(
