@@ -79,7 +79,7 @@ def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, r
     position = _position(server)
     chunk = Chunk("-80", T, None, None, True)
     target = Target(LakeWriter(root), ("-80",), 1, "1")
-    state = ShardState(position, definitions=(definition,))
+    state = ShardState(position, definitions=(definition,), keys=())
     return ChunkTask(_endpoint(server), state, floor, position.at, (chunk,), (shape,), target, asks=False)
 
 
