@@ -61,10 +61,10 @@ class SnapshotAt:
 @dataclass(frozen=True, slots=True)
 class Between:
     """Two places in the log of one shard: `proven` was visible in front of the first SELECT, and the log stood at
-    `told` behind the last one. `at_once`: all SELECTs show one moment.
+    `told` after the last one. `at_once`: all SELECTs show one moment.
 
-    Servers write a transaction to the log before they make it visible. So whatever a SELECT shows stands in front of a
-    place that the server tells behind it.
+    Servers write a transaction to the log before they make it visible. So whatever a SELECT shows lies in front of a
+    place that the server tells afterwards.
     """
 
     proven: LogOffset
@@ -80,7 +80,7 @@ class Between:
         return (
             ""
             if reaches(cut, self.told)
-            else f"the cut {cut} lies in front of {self.told}, behind the SELECTs"
+            else f"the cut {cut} lies in front of {self.told}, where the log stood after the SELECTs"
         )
 
 

@@ -1,7 +1,7 @@
 """What foreign keys did to the rows of a group of chunks, while these were read and in front of their epoch.
 
 No log has that, so no image brings such rows to the epoch. Staged rows were read in front of the cut and are brought
-forward to it. Rows that are compared were read behind it, and the lake has them as of it. Where neither says for
+forward to it. Rows that are compared were read after it, and the lake has them as of it. Where neither says for
 certain what a row was, its chunk is refused and read again for a later epoch.
 """
 
@@ -85,21 +85,21 @@ class ChunkFamily:
         self, selected: Tables, rows: Tables, covers: Covers, stretch: Stretch, ends: Commits, cut: int
     ) -> Settled:
         """Bring rows to the epoch. `selected`: as SELECTs returned them, `rows`: as their images alone leave them
-        there; `cut`: the first group behind the last cut, as of which the lake is.
+        there; `cut`: the first group after the last cut, as of which the lake is.
 
         Raises ChildrenSought where the task has not the lake that it needs.
         """
         if not self.keys:
             return Settled(dict(rows), {})
         images = self._images(stretch, ends)
-        behind = {
+        after = {
             table: found.filter(pc.greater_equal(found.column(GROUP), cut)) for table, found in images.items()
         }
         early = self._events(
             {table: found.filter(pc.less(found.column(GROUP), cut)) for table, found in images.items()}
         )
         staged = self.task.staged is not None
-        events = self._events(images if staged else behind)
+        events = self._events(images if staged else after)
         settled: dict[TableId, pa.Table] = {}
         refused: dict[TableId, str] = {}
         for table, mine in rows.items():
@@ -112,9 +112,7 @@ class ChunkFamily:
                             table, keys, selected[table], mine, self._sides(images), events
                         )
                     else:
-                        settled[table] = self._backward(
-                            table, keys, mine, covers, self._sides(behind), events
-                        )
+                        settled[table] = self._backward(table, keys, mine, covers, self._sides(after), events)
                 except Unfollowed as unfollowed:
                     why = str(unfollowed)
             if why:
@@ -187,7 +185,7 @@ class ChunkFamily:
                     yield f"the {key} changed rows, and that is not proven visible yet"
 
     def _tells_itself(self, key: ForeignKey, table: TableId) -> bool:
-        """Whether the SELECTs show all that goes by a key of a tree: all of its rows, as of one moment."""
+        """Whether the SELECTs show every row that a key of a tree may end: all of the table, as of one moment."""
         staged = self.task.staged
         if not key.child == key.parent == table or staged is None or not isinstance(staged.evidence, Between):
             return False

@@ -128,8 +128,8 @@ def _in_a_snapshot(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple[
     return selected, SnapshotAt(snapshots.at[-1])
 
 
-def _behind_a_floor(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple[Selected, Evidence]:
-    """SELECT the chunks behind what is proven visible now, up to the last cut: of the tables between a parent and its
+def _after_a_floor(task: StageTask, shapes: dict[TableId, TableShape]) -> tuple[Selected, Evidence]:
+    """SELECT the chunks after what is visible up to the last cut was proven: of the tables between a parent and its
     grandchildren the lake has the rows as of that."""
     if task.sealed is None:
         raise CutMissed(f"shard {task.endpoint.shard}: nothing is proven visible; copied in a later epoch")
@@ -161,5 +161,5 @@ class _Once:
 _SELECTING = {
     Strategy.WATERMARK: _between_marks,
     Strategy.SNAPSHOT: _in_a_snapshot,
-    Strategy.REWIND: _behind_a_floor,
+    Strategy.REWIND: _after_a_floor,
 }

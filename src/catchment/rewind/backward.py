@@ -1,7 +1,7 @@
 """Rows of children that were brought back to an epoch by their images, brought back over what foreign keys did, too.
 
 No log has these rows as they were. The lake has them as of the epoch. So a comparison takes from the lake what an event
-behind the epoch may have changed before the SELECT: the columns of the key, and whole rows that the event ended. All
+after the epoch may have changed before the SELECT: the columns of the key, and whole rows that the event ended. All
 else is compared. Pure.
 """
 
@@ -24,7 +24,7 @@ from catchment.wire.keys import keys
 
 @dataclass(frozen=True)
 class Doubtful:
-    """Rows of a table in the lake that met an event behind the epoch. `gone`: which of them an event ended. `passed`:
+    """Rows of a table in the lake that met an event after the epoch. `gone`: which of them an event ended. `passed`:
     the keys and the `columns` of foreign keys that such rows had between the epoch and the end of the log."""
 
     key: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""Rows of children that SELECTs returned while parents went, brought forward to the end of the log behind their floor.
+"""Rows of children that SELECTs returned while parents went, brought forward to the end of the log after their floor.
 
 Keys of which that log has images are as it says, from the last image on. Any other key got no row there, and lost none
 by a statement of its own. So a row that no SELECT returned is not there at the end either. One that was returned has
 met some of the events and has still to meet the others; which ones, nobody knows. Yet the end is the same (DESIGN 4):
-events before the SELECT do nothing to values that they gave, and those behind it do what they do. That fails only for
+events before the SELECT do nothing to values that they gave, and those after it do what they do. That fails only for
 values that went and then came back to other rows, which is looked for here. Pure.
 """
 

@@ -175,7 +175,7 @@ class Child:
             ends, had = self._first_images(self.kept)
             starts = np.full(len(ends), _BEGINNING, np.int64)
             lives = _Lives(self.kept.select(columns), starts, ends, np.full(len(ends), -1, np.int64))
-            # A row that was there at its first image went by no event before, and may have been SELECTed behind it.
+            # No event had ended a row that its first image shows, and the SELECT may have shown it after that image.
             found.append(lives.take(~had) if self.selected else lives)
         if self.side is not None and self.side.images.num_rows:
             after = pc.equal(self.side.images.column(SIDE), AFTER).to_numpy()

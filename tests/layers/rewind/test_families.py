@@ -28,7 +28,7 @@ DIRECT = ("c", "n", "k")
 
 
 def model(seed: int, *, moves: bool) -> FamilyModel:
-    """Tables with rows, and a few transactions behind them."""
+    """Tables with rows, and a few transactions after them."""
     chance = random.Random(seed)
     family = FamilyModel(chance)
     family.begin(60)
@@ -137,7 +137,7 @@ def test_rows_of_a_tree_are_refused_that_came_below_others_of_which_nothing_show
 
 
 def test_a_value_that_went_and_came_back_leaves_two_ends() -> None:
-    """A child of 1 was read in front of both, and refers to 2 since then; or behind both, as a child of 3 before."""
+    """A child of 1 was read in front of both, and refers to 2 since then; or after both, as a child of 3 before."""
     family = FamilyModel(random.Random(0))
     family.tables["p"] = {(1,): (1, 11, 0), (3,): (3, 13, 0)}
     family.tables["c"] = {(7,): (7, 1, 0)}

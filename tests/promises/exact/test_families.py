@@ -45,7 +45,7 @@ def families(steps: Steps) -> dict[str, Family]:
 def test_while_chunks_are_read(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Parents go between the SELECTs of a group, between these and the cut, and behind the cut; and no chunk of their
+    """Parents go between the SELECTs of a group, between these and the cut, and after the cut; and no chunk of their
     children, or of the children of these, is refused for that."""
     refused: list[str] = []
     settling, selecting = ChunkFamily.settled, select_chunk
