@@ -173,12 +173,14 @@ def _set_up(
             must_allow(endpoint, feed)
             return found
         except ConnectionLost as error:
+            if not without_some:
+                raise
             return error
 
     answers = each_shard(endpoints, ask)
     present = {shard: found for shard, found in answers.items() if not isinstance(found, ConnectionLost)}
     for lost in answers.values():
-        if isinstance(lost, ConnectionLost) and not (without_some and present):
+        if isinstance(lost, ConnectionLost) and not present:
             raise lost
     return present
 
