@@ -203,8 +203,8 @@ OF_OPERATIONS = (
     Mistake(
         name="a throttled shard is still copied",
         file="feed/planner.py",
-        right="                if shard not in self.throttled:\n",
-        wrong="                if shard not in self.held:\n",
+        right="            if shard in self.throttled:\n",
+        wrong="            if shard in self.held:\n",
         found_by="promises/exact/test_throttle.py::test_a_flag_file_and_all_that_tells_of_it",
     ),
     Mistake(

@@ -135,8 +135,8 @@ OF_TABLES = (
     Mistake(
         name="CREATE TABLE ... LIKE counts as creating the table that it copies",
         file="schema/ddl.py",
-        right="        made = self._named(*self._target(place))\n",
-        wrong="        made = self._named(place)\n",
+        right="        made = self.named(*self.target(place))\n",
+        wrong="        made = self.named(place)\n",
         found_by="promises/exact/test_leaves_rows.py::test_the_feed_goes_on",
     ),
     Mistake(
