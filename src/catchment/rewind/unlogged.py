@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catchment.model.image import DELETED, GROUP, SEQ, SIDE
+from catchment.model.image import DELETED, GROUP, OP, SEQ, SIDE, UNCHECKED, UPDATE
 from catchment.rewind.states import AFTER
 from catchment.wire.keys import keys
 
@@ -65,12 +65,14 @@ def _hashes(rows: pa.Table, schema: pa.Schema) -> npt.NDArray[np.uint64]:
 
 
 def _was_absent(images: pa.Table, of: npt.NDArray[Any], count: int) -> _Mask:
-    """Which keys had no row in front of one of their images. The two images of an UPDATE have successive SEQ."""
+    """Which keys had no row before one of their images. The two images of an UPDATE have successive SEQ, and they are of
+    two keys where it changed the key."""
     order = np.argsort(of, kind="stable")
     key, seq = of[order], images.column(SEQ).to_numpy()[order]
     after = images.column(SIDE).to_numpy()[order] == AFTER
+    updated = images.column(OP).to_numpy()[order] & ~np.uint8(UNCHECKED) == UPDATE
     follows = np.zeros(len(order), dtype=bool)
-    follows[1:] = (key[1:] == key[:-1]) & (seq[1:] == seq[:-1] + 1)
+    follows[1:] = updated[1:] & (key[1:] == key[:-1]) & (seq[1:] == seq[:-1] + 1)
     absent = np.zeros(count, dtype=bool)
     absent[key[after & ~follows]] = True
     return absent

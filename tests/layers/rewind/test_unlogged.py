@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.model.image import DELETED, GROUP, OP, SEQ, SIDE
+from catchment.model.image import DELETE, DELETED, GROUP, INSERT, OP, SEQ, SIDE, UPDATE
 from catchment.rewind.states import AFTER, BEFORE, states_at
 from catchment.rewind.unlogged import explained
 
@@ -36,22 +36,23 @@ class Log:
         before = self.value(key)
         if becomes is not None and becomes != key:
             if before != ABSENT and self.value(becomes) == ABSENT and to != ABSENT:
-                self._image(group, key, before, BEFORE)
-                self._image(group, becomes, to, AFTER)
+                self._image(group, key, before, BEFORE, UPDATE)
+                self._image(group, becomes, to, AFTER, UPDATE)
                 self.past[key].append((group, ABSENT))
                 self.past[becomes].append((group, to))
             return
         if before == to == ABSENT:
             return
+        op = INSERT if before == ABSENT else DELETE if to == ABSENT else UPDATE
         if before != ABSENT:
-            self._image(group, key, before, BEFORE)
+            self._image(group, key, before, BEFORE, op)
         if to != ABSENT:
-            self._image(group, key, to, AFTER)
+            self._image(group, key, to, AFTER, op)
         self.past[key].append((group, to))
 
-    def _image(self, group: int, key: int, value: int, side: int) -> None:
+    def _image(self, group: int, key: int, value: int, side: int, op: int) -> None:
         self.images.append(
-            {"id": key, "v": value, SIDE: side, OP: 0, SEQ: len(self.images) + 1, GROUP: group}
+            {"id": key, "v": value, SIDE: side, OP: op, SEQ: len(self.images) + 1, GROUP: group}
         )
 
 
