@@ -1,6 +1,7 @@
 """Where a server's log ends with a checkpoint event, which says nothing of the groups in front of it (MariaDB)."""
 
 from catchment.demo.server import PrivateServer
+from tests.world.log_events import log_events
 from tests.world.new_log_file import settled_end
 
 
@@ -9,5 +10,4 @@ def ended_by_checkpoint(server: PrivateServer) -> bool:
     there proves nothing about what precedes it (MariaDB)."""
     file = server.log_end()[0]
     settled_end(server, file)
-    events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
-    return str(events[-1][2]) == "Binlog_checkpoint"
+    return str(log_events(server, file)[-1][2]) == "Binlog_checkpoint"

@@ -1,6 +1,7 @@
 """A server's log goes on in a new file, and the server has said that nobody needs the ones before for a recovery."""
 
 from catchment.demo.server import PrivateServer
+from tests.world.log_events import log_events
 from tests.world.patience import until
 from tests.world.servers.launch import PrivateMySQL
 
@@ -18,7 +19,7 @@ def settled_end(server: PrivateServer, file: str) -> int:
     server.sql("FLUSH LOCAL ENGINE LOGS")
 
     def end() -> int:
-        events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
+        events = log_events(server, file)
         named = any(event[2] == "Binlog_checkpoint" and event[5] == file for event in events)
         return int(events[-1][4]) if named else 0
 

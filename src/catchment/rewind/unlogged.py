@@ -65,8 +65,8 @@ def _hashes(rows: pa.Table, schema: pa.Schema) -> npt.NDArray[np.uint64]:
 
 
 def _was_absent(images: pa.Table, of: npt.NDArray[Any], count: int) -> _Mask:
-    """Which keys had no row before one of their images. The two images of an UPDATE have successive SEQ, and they are of
-    two keys where it changed the key."""
+    """Which keys had no row before one of their images. The two images of an UPDATE have successive SEQ, and are of two
+    keys where it changed the key."""
     order = np.argsort(of, kind="stable")
     key, seq = of[order], images.column(SEQ).to_numpy()[order]
     after = images.column(SIDE).to_numpy()[order] == AFTER

@@ -14,6 +14,7 @@ from catchment.model.table import Kind, TableId
 from catchment.schema.ddl import HARMLESS, Columns, Effect, Stop, effect
 from catchment.schema.filling import Filled
 from tests.layers.schema import clauses
+from tests.world.log_events import log_events
 
 T = TableId("ddl", "t")
 STRICT = 1 << 21
@@ -215,10 +216,8 @@ def test_servers_log_comments_as_they_ran_them(
             if after is None:
                 refused += 1
                 continue
-            cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
-            logged = [event[5] for event in cursor.fetchall() if event[2] == "Query" and "ALTER" in event[5]][
-                -1
-            ]
+            queries = [str(event[5]) for event in log_events(server, file) if event[2] == "Query"]
+            logged = [text for text in queries if "ALTER" in text][-1]
             did = effect(logged.partition("; ")[2], "ddl", [T], mysql="mysql" in kinds, sql_mode=STRICT)
             assert isinstance(did, Columns), logged
             value = int(did.filled[0].value or 0) if did.filled else None
