@@ -235,4 +235,11 @@ OF_OPERATIONS = (
         wrong="relation(end.start, one.end) is not Order.AFTER",
         found_by="promises/exact/test_log_names.py::test_a_log_is_followed_to_files_of_another_name",
     ),
+    Mistake(
+        name="the lease is let go while a run takes up another feed file",
+        file="feed/runner.py",
+        right="            lease.raise_fence()\n",
+        wrong="            lease.release()\n",
+        found_by="promises/exact/test_applied.py::test_a_run_goes_by_another_feed_file",
+    ),
 )

@@ -50,7 +50,7 @@ from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
-from catchment.state.lease import hold
+from catchment.state.lease import Lease, hold
 from catchment.state.moments import time_text
 from catchment.state.patience import Patience
 from catchment.state.store import Store
@@ -118,23 +118,28 @@ def run_feed(
     Raises CatchmentError with what ended the run.
     """
     asked = _Asked(ports or usual_ports(), until_caught_up, stop, observer, fault, settled)
-    found: Outcome | Edition = Edition(feed, leave)
-    while isinstance(found, Edition):
-        found = _run(found, asked)
+    edition = Edition(feed, leave)
+    sink = asked.ports.sink(feed, lambda: None)
+    with (
+        closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
+        hold(store, fence_above=sink.fence()) as lease,
+    ):
+        while isinstance(found := _run(edition, asked, store, lease), Edition):
+            # The lease is kept, and nothing that began under the feed file from before writes any more.
+            edition = found
+            lease.raise_fence()
     return found
 
 
-def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
+def _run(edition: Edition, asked: _Asked, store: Store, lease: Lease) -> Outcome | Edition:
     """Run by one feed file: how that ended, or by what the run goes on."""
     feed, ports, stop, fault = edition.feed, asked.ports, asked.stop, asked.fault
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     troubles = Troubles()
     wait_max = _wait_max(feed, follows=not asked.until_caught_up)
-    patience = Patience(stop, wait_max, troubles.went_away, lambda: troubles.came_back(StateAway.away))
+    store.patience = Patience(stop, wait_max, troubles.went_away, lambda: troubles.came_back(StateAway.away))
     with (
-        closing(Store.open(feed.state.get_secret_value(), feed.name, patience=patience)) as store,
-        hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
         _watch(
             feed, store, lease.fence, troubles, stop, _told_first(board, unfailing(asked.observer))

@@ -21,7 +21,7 @@ from catchment.state.database import lease_table
 from catchment.state.decoders import decoded
 from catchment.state.journal import give_sign_of_life
 from catchment.state.patience import until_there
-from catchment.state.statements import LEASE, RELEASE, RENEW
+from catchment.state.statements import LEASE, RAISE, RELEASE, RENEW
 from catchment.state.store import Store
 
 LEASE_SECONDS = 10.0
@@ -67,6 +67,7 @@ class Lease:
         self._renewed_at = renewed_at
         self._lost = world.event()
         self._ended = world.event()
+        self._lock = world.lock()  # of `fence` and the row that has it
         self._thread = world.thread("lease", self._keep_renewing)
         self._thread.start()
 
@@ -83,6 +84,11 @@ class Lease:
         """
         if self.lost:
             until_there(self._renew, self._store.patience)
+
+    def raise_fence(self) -> None:
+        """Go on with the next fence, and keep the lease meanwhile: what began under this one writes no more. Raises
+        LeaseLost or StateError."""
+        until_there(self._raise, self._store.patience)
 
     def release(self) -> None:
         """Give the lease back, so that a later runner need not wait; without a store it runs out by
@@ -102,16 +108,28 @@ class Lease:
                 continue  # `lost` turns true when this lasts as long as the lease
 
     def _renew(self) -> None:
+        with self._lock:
+            self._change(RENEW)
+
+    def _raise(self) -> None:
+        """The commit of a try that failed may have reached the store: then the row has the next fence already."""
+        with self._lock:
+            above = self.fence + 1
+            self._change(RAISE, above=above, mine=_written(Owner.this_process()))
+            self.fence = above
+
+    def _change(self, change: Update, **more: object) -> None:
         asked_at = world.steady_seconds()  # before asking the store: a waiter's clock starts later
-        if not self._update(RENEW):
+        if not self._update(change, **more):
             self._lost.set()
             raise LeaseLost(f"feed {self._store.feed}: another runner took over (our fence was {self.fence})")
         self._renewed_at = asked_at
 
-    def _update(self, change: Update) -> bool:
+    def _update(self, change: Update, **more: object) -> bool:
         """Change the row if it is still ours, which is a sign of life, too."""
+        named = {"of": self._store.feed, "held": self.fence, **more}
         with self._store.database.transaction() as connection:
-            held = connection.execute(change, {"of": self._store.feed, "held": self.fence}).rowcount == 1
+            held = connection.execute(change, named).rowcount == 1
             if held:
                 give_sign_of_life(connection, self._store.feed)
             return held
@@ -190,7 +208,7 @@ def _read_in(connection: Connection, store: Store) -> _Row | None:
 def _take(store: Store, seen: _Row | None, fence: int) -> bool:
     """Compare and swap: False when the row is not the one that was seen any more."""
     lease = lease_table.c
-    mine = {"fence": fence, "owner": msgspec.json.encode(Owner.this_process()).decode(), "renewals": 0}
+    mine = {"fence": fence, "owner": _written(Owner.this_process()), "renewals": 0}
     try:
         with store.database.transaction() as connection:
             if seen is None:
@@ -202,6 +220,10 @@ def _take(store: Store, seen: _Row | None, fence: int) -> bool:
         if isinstance(fault.__cause__, IntegrityError):  # the other runner's row came first
             return False
         raise
+
+
+def _written(owner: Owner) -> str:
+    return msgspec.json.encode(owner).decode()
 
 
 def _host() -> str:

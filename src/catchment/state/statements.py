@@ -20,6 +20,13 @@ _held = update(lease_table).where(_lease.feed == _of, _lease.fence == bindparam(
 GUARD = _held.values(fence=bindparam("held"))
 RENEW = _held.values(renewals=_lease.renewals + 1)
 RELEASE = _held.values(owner="")
+# Of a lease that `mine` has, under the fence `held` or already under the next one.
+RAISE = (
+    update(lease_table)
+    .where(_lease.feed == _of, _lease.fence.in_((bindparam("held"), bindparam("above"))))
+    .where(_lease.owner == bindparam("mine"))
+    .values(fence=bindparam("above"), renewals=_lease.renewals + 1)
+)
 LEASE = select(_lease.fence, _lease.owner, _lease.renewals).where(_lease.feed == _of)
 
 RECORD = select(_record.record).where(*_one_record)

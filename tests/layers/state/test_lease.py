@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from catchment.model.errors import LeaseHeld, LeaseLost
 from catchment.state import lease as lease_module
@@ -109,6 +110,32 @@ def test_fence_goes_above_what_the_sink_has_seen(store: Store) -> None:
         assert lease.fence == 42
     with hold(store, fence_above=7) as lease:
         assert lease.fence == 43
+
+
+def test_a_fence_is_raised_while_the_lease_is_kept(store: Store) -> None:
+    with hold(store) as lease:
+        before = lease.fence
+        for _ in range(2):  # a commit whose answer is lost is done again
+            lease.fence = before
+            lease.raise_fence()
+            assert lease.fence == before + 1
+        assert holder(store) == Owner.this_process()
+        lease.check()
+        store.put_plan(records.plan(1), lease.fence)
+        with pytest.raises(LeaseLost):
+            store.put_plan(records.plan(2), before)
+    with hold(store) as lease:
+        assert lease.fence == before + 2
+
+
+def test_a_fence_is_not_raised_above_that_of_another_runner(store: Store) -> None:
+    with hold(store) as lease:
+        with store.database.transaction() as connection:
+            theirs = {"fence": lease.fence + 1, "owner": Owner("elsewhere", 1, 1).host}
+            connection.execute(update(lease_table).values(**theirs))
+        with pytest.raises(LeaseLost, match="another runner took over"):
+            lease.raise_fence()
+        assert lease.lost
 
 
 def test_a_live_runner_is_named(store: Store, start: Callable[[], Runner]) -> None:

@@ -22,6 +22,7 @@ from catchment.model.order import Action, Kept
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.state import orders
+from catchment.state.lease import Owner, holder
 from catchment.state.store import Store
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Died, Steps, run_here
@@ -102,8 +103,11 @@ def test_a_run_goes_by_another_feed_file(
     assert execute(["apply", str(steps.file)]) == 6
     assert "is not run by anybody" in capsys.readouterr().err
     usual, refused = doctor.must_be_set_up, [3]
+    holders = []
 
     def set_up(endpoint: Endpoint, tables: Sequence[str]) -> list[TableId]:
+        with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name)) as store:
+            holders.append(holder(store))
         if len(tables) == refused[0]:
             raise SourceError("shard 80-: the user lacks SELECT")
         return usual(endpoint, tables)
@@ -121,6 +125,8 @@ def test_a_run_goes_by_another_feed_file(
         must_change_settings(steps)
         must_leave_when_named(steps)
         must_print(steps, capsys)
+    assert len(holders) > len(steps.servers)
+    assert set(holders) == {Owner.this_process()}, "another runner could have begun meanwhile"
     steps.must_be_equal("late", "id")
 
 
