@@ -34,6 +34,7 @@ class _Asked:
     ports: Ports
     until_caught_up: bool
     leave: list[TableId]
+    standby: bool
 
     def run(self, observer: Observer, stop: threading.Event) -> Outcome:
         """Run the feed until it is stopped, or has caught up. Raises what ends it."""
@@ -44,6 +45,7 @@ class _Asked:
             stop=stop,
             fault=from_environment(),
             leave=self.leave,
+            standby=self.standby,
             ports=self.ports,
         )
 
@@ -63,16 +65,21 @@ class _Asked:
     help="Let a table that `tables` takes no longer leave the feed, for good; may be given several times.",
 )
 @click.option(
+    "--standby",
+    is_flag=True,
+    help="While another runner holds the feed, wait, and take over when it has ended.",
+)
+@click.option(
     "--events",
     type=click.Choice(["json"]),
     help="For programs: print what happens as lines of JSON, one for each event, at once, and nothing else.",
 )
-def run(file: Path, until_caught_up: bool, leave: tuple[str, ...], events: str | None) -> int:
+def run(file: Path, until_caught_up: bool, leave: tuple[str, ...], standby: bool, events: str | None) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
     feed = load(file)
-    asked = _Asked(feed, usual_ports(prepared(feed)), until_caught_up, tables_of("--leave", leave))
+    asked = _Asked(feed, usual_ports(prepared(feed)), until_caught_up, tables_of("--leave", leave), standby)
     outcome = _shown(asked) if events is None else _told_as_events(asked)
     return _exit_code(outcome)
 

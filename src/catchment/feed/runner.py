@@ -50,7 +50,7 @@ from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
-from catchment.state.lease import Lease, hold
+from catchment.state.lease import Lease, Standby, hold
 from catchment.state.moments import time_text
 from catchment.state.patience import Patience
 from catchment.state.store import Store
@@ -101,7 +101,7 @@ class _Log:
     files: dict[str, int]
 
 
-def run_feed(
+def run_feed(  # noqa: PLR0913 (all that a run may be asked for)
     feed: Feed,
     *,
     until_caught_up: bool,
@@ -110,19 +110,22 @@ def run_feed(
     fault: Injector = no_fault,
     settled: world.Event | None = None,
     leave: Collection[TableId] = (),
+    standby: bool = False,
     ports: Ports | None = None,
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up. Caught up means: with the log as it stood when the copy was
     complete (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file
     takes them no longer. A later run goes on where this one stopped. An order may bring another feed file meanwhile.
-    Raises CatchmentError with what ended the run.
+    `standby`: while another runner holds the feed, wait until it has ended. Raises CatchmentError with what ended the
+    run.
     """
     asked = _Asked(ports or usual_ports(), until_caught_up, stop, observer, fault, settled)
     edition = Edition(feed, leave)
     sink = asked.ports.sink(feed, lambda: None)
+    waits = Standby(stop, unfailing(observer).doing) if standby else None
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
-        hold(store, fence_above=sink.fence()) as lease,
+        hold(store, fence_above=sink.fence(), standby=waits) as lease,
     ):
         while isinstance(found := _run(edition, asked, store, lease), Edition):
             # The lease is kept, and nothing that began under the feed file from before writes any more.

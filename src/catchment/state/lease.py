@@ -2,13 +2,14 @@
 
 No wall clock is compared. A holder is alive as long as its row's renewal count moves. A waiter takes over when its own
 steady clock has seen the count stand still for the length of the lease. A holder on this host whose process is gone is
-replaced at once.
+replaced at once. So is one that ends in order, by a runner that stands by.
 """
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Update, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from catchment import world
-from catchment.model.errors import LeaseHeld, LeaseLost, StateError
+from catchment.model.errors import LeaseHeld, LeaseLost, StateError, StoppedWaiting
 from catchment.state.database import lease_table
 from catchment.state.decoders import decoded
 from catchment.state.journal import give_sign_of_life
@@ -135,15 +136,23 @@ class Lease:
             return held
 
 
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """A runner that waits until nobody else holds the feed. `stop` ends it; `told` hears who holds the feed."""
+
+    stop: world.Event
+    told: Callable[[str], None]
+
+
 @contextmanager
-def hold(store: Store, *, fence_above: int = 0) -> Iterator[Lease]:
+def hold(store: Store, *, fence_above: int = 0, standby: Standby | None = None) -> Iterator[Lease]:
     """Acquire the lease and release it at the end of the block.
 
     `fence_above` is the highest fence the sink has seen: a store that was deleted must not start again below
     it. Raises LeaseHeld naming the holder when it is alive; waits up to LEASE_SECONDS for one that cannot be
-    asked.
+    asked. A `standby` waits until the holder has ended, and raises StoppedWaiting when it is stopped.
     """
-    lease = _acquire(store, fence_above)
+    lease = _acquire(store, fence_above) if standby is None else _awaited(store, fence_above, standby)
     try:
         yield lease
     finally:
@@ -166,6 +175,16 @@ def newest_fence(store: Store) -> int:
     """The fence of whoever holds the lease or held it last, 0 before the first."""
     row = _read(store)
     return 0 if row is None else row.fence
+
+
+def _awaited(store: Store, fence_above: int, standby: Standby) -> Lease:
+    while True:
+        try:
+            return _acquire(store, fence_above)
+        except LeaseHeld as held:
+            standby.told(f"standing by: {held}")
+            if standby.stop.wait(_RENEW_SECONDS):
+                raise StoppedWaiting(f"feed {store.feed}: the run was stopped while it stood by") from held
 
 
 def _acquire(store: Store, fence_above: int) -> Lease:

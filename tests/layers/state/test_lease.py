@@ -1,8 +1,10 @@
 """One runner per feed, with real processes that are frozen and killed."""
 
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,10 +14,10 @@ import msgspec
 import pytest
 from sqlalchemy import update
 
-from catchment.model.errors import LeaseHeld, LeaseLost
+from catchment.model.errors import LeaseHeld, LeaseLost, StoppedWaiting
 from catchment.state import lease as lease_module
 from catchment.state.database import lease_table
-from catchment.state.lease import Owner, hold, holder
+from catchment.state.lease import Owner, Standby, hold, holder
 from catchment.state.store import Store
 from tests.world import records
 from tests.world.patience import until
@@ -144,6 +146,43 @@ def test_a_live_runner_is_named(store: Store, start: Callable[[], Runner]) -> No
     with pytest.raises(LeaseHeld, match=rf"run by process {runner.pid} on "), hold(store):
         pass
     assert ask(runner) == "went went"
+
+
+@pytest.mark.usefixtures("long_lease")
+@pytest.mark.parametrize("ends", ["killed", "in order"])
+def test_a_standby_takes_over_when_the_runner_has_ended(
+    store: Store, start: Callable[[], Runner], ends: str
+) -> None:
+    runner, told = start(), list[str]()
+    assert answer(runner) == "fence 1"
+
+    def heard(said: str) -> None:
+        told.append(said)
+        if len(told) == 2:
+            if ends == "killed":
+                runner.kill()
+            else:
+                runner.communicate()
+
+    with hold(store, standby=Standby(threading.Event(), heard)) as lease:
+        assert lease.fence == 2
+    assert set(told) == {f"standing by: feed shop is run by {said_of(runner)}; end that runner first"}
+
+
+@pytest.mark.usefixtures("long_lease")
+def test_a_standby_can_be_stopped(store: Store, start: Callable[[], Runner]) -> None:
+    runner, stop = start(), threading.Event()
+    assert answer(runner) == "fence 1"
+    with (
+        pytest.raises(StoppedWaiting, match="stopped while it stood by"),
+        hold(store, standby=Standby(stop, lambda said: stop.set())),
+    ):
+        pass
+    assert ask(runner) == "went went"
+
+
+def said_of(runner: Runner) -> str:
+    return f"process {runner.pid} on {socket.gethostname()}"
 
 
 @pytest.mark.usefixtures("long_lease")
