@@ -12,6 +12,7 @@ from catchment.model.table import TableId
 from catchment.sink.erasure import Erased, Erasure, Spelling
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of
+from catchment.state import orders, verifications
 from catchment.state.lease import newest_fence
 from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
@@ -36,7 +37,8 @@ def erase(
     `spelling`: whether texts that differ in case, accents or spaces at the end are the same key. Without it such rows
     stop the erasure before it begins.
 
-    Raises ConfigError for keys that do not fit the table, SinkError for keys that the source still has.
+    Raises ConfigError for keys that do not fit the table, SinkError for keys that the source still has, and StateError
+    while an order to mend the table is open.
     """
     known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
     wanted = table if isinstance(table, TableId) else _table(table)
@@ -53,6 +55,8 @@ def erase(
             keep_versions,
             None if spelling is None else Spelling(spelling),
         )
+        orders.forget_keys(store, wanted)
+        verifications.forget_keys(store, wanted)
         return sink.erase(erasure, newest_fence(store))
 
 

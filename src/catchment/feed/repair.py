@@ -59,8 +59,10 @@ class Repairer:
         asked = [order_to_mend(chunks) for chunks in verdict.differing]
         asked += [order(Action.MEND, table) for table in verdict.strays]
         with closing(Store.open(self.feed.state.get_secret_value(), self.feed.name, create=False)) as store:
-            first = self._answered(store, [orders.give(store, one) for one in asked])
-            mended = [kept.order for kept in first if kept.answer is not None and kept.answer.mended.total]
+            numbers = [orders.give(store, one) for one in asked]
+            first = self._answered(store, numbers)
+            mends = {kept.number for kept in first if kept.answer is not None and kept.answer.mended.total}
+            mended = [one for number, one in zip(numbers, asked, strict=True) if number in mends]
             if self.stop.is_set():
                 return Repair(tuple(first), ())
             again = self._answered(store, [orders.give(store, one) for one in mended])

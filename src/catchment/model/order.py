@@ -45,6 +45,12 @@ class Order(msgspec.Struct, frozen=True):
     at: LogOffset | None = None
     leave: tuple[TableId, ...] = ()
 
+    @property
+    def done(self) -> "Order":
+        """What stays of it when it is answered: neither keys of rows nor a feed file."""
+        value = "" if self.action is Action.APPLY else self.value
+        return msgspec.structs.replace(self, chunks=(), value=value)
+
     def __str__(self) -> str:
         if self.at is not None:
             return f"{self.action.value} {self.at} of {self.shard}"

@@ -1,13 +1,17 @@
-"""The orders of a feed in its state store. Anybody who may open the store gives one; the run answers it."""
+"""The orders of a feed in its state store. Anybody who may open the store gives one; the run answers it.
+
+An order to mend has keys of rows. They go when it is answered, and the newest thousand orders stay.
+"""
 
 from typing import TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, inspect, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, inspect, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catchment.model.errors import StateError
-from catchment.model.order import Answer, Kept, Order
+from catchment.model.order import Action, Answer, Kept, Order
+from catchment.model.table import TableId
 from catchment.state.database import lease_table, order_table
 from catchment.state.decoders import decoded
 from catchment.state.patience import patient
@@ -63,7 +67,35 @@ def answer(store: Store, orders: tuple[Kept, ...], answers: tuple[Answer, ...], 
         store.guard(connection, fence)
         for kept, given in zip(orders, answers, strict=True):
             mine = (_order.feed == store.feed, _order.number == kept.number)
-            connection.execute(update(order_table).where(*mine).values(answer=msgspec.json.encode(given)))
+            after = {"asked": msgspec.json.encode(kept.order.done), "answer": msgspec.json.encode(given)}
+            connection.execute(update(order_table).where(*mine).values(**after))
+        newest = max((kept.number for kept in orders), default=0)
+        old = (_order.feed == store.feed, _order.number <= newest - _LISTED_MAX, _order.answer.is_not(None))
+        connection.execute(delete(order_table).where(*old))
+
+
+def forget_keys(store: Store, table: TableId) -> None:
+    """Leave no key of a table's rows in orders that are answered: an earlier version kept them. Raises StateError where
+    an order to mend the table is open, which a run needs whole."""
+    if order_table.name not in store.database.tables():
+        return
+    with store.database.transaction() as connection:
+        connection.execute(_LOCK, {"of": store.feed})
+        rows = connection.execute(
+            select(_order.number, _order.asked, _order.answer).where(_order.feed == store.feed)
+        ).all()
+        for number, asked, given in rows:
+            kept = _read(store, asked, Order)
+            if given is None and kept.action is Action.MEND and kept.table == table:
+                raise StateError(
+                    f"feed {store.feed}: order {number}, to mend {table}, is open and has keys of its rows; run the "
+                    "feed until it is answered, then erase"
+                )
+            if given is not None and kept != kept.done:
+                mine = (_order.feed == store.feed, _order.number == number)
+                connection.execute(
+                    update(order_table).where(*mine).values(asked=msgspec.json.encode(kept.done))
+                )
 
 
 def find(store: Store, number: int) -> Kept | None:

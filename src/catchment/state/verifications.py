@@ -81,6 +81,17 @@ class Verifications:
             return None
         return found if found.scope == scope else None
 
+    def compares(self, table: TableId) -> bool:
+        """Whether one that is under way compares a table, as far as this version can read it."""
+        with self._store.database.snapshot() as connection:
+            record = connection.scalar(ENTRY, {"of": self._store.feed, "what": self._kind})
+        try:
+            return record is not None and any(
+                one.table == table for one in decoded(record, Stood).scope.tables
+            )
+        except msgspec.DecodeError:
+            return True
+
     def save(self, stood: Stood) -> None:
         """Keep where it stands. Raises StateError."""
         self._replace(msgspec.json.encode(stood))
@@ -99,6 +110,15 @@ class Verifications:
             if record is not None:
                 row = {"feed": self._store.feed, "kind": self._kind, "record": record}
                 connection.execute(INSERT_ENTRY, row)
+
+
+def forget_keys(store: Store, table: TableId) -> None:
+    """Leave no key of a table's rows in what verifications that are under way have found: those that compare it begin
+    again. Raises StateError."""
+    for kind in (BY_COMMAND, BY_RUN):
+        mine = Verifications(store, kind)
+        if mine.compares(table):
+            mine.clear()
 
 
 @contextmanager

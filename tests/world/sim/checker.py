@@ -187,7 +187,9 @@ class Checker:
         at = _place(position)
         files: list[int] = [one.start.number for one in position.prepared]
         unread = [group.start[0] for group in server.history.groups if group.end > at]
-        if files or not server.strict or not str(position.gtids):
+        # Under another base name GTIDs may come back, so they do not show that a purged file held nothing more.
+        renamed = position.at.base != server.files[-1].base
+        if files or renamed or not server.strict or not str(position.gtids):
             return min([at[0], *files])
         return min(unread, default=server.files[-1].number)
 
