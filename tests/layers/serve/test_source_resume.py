@@ -75,12 +75,14 @@ def test_a_reset_log_ends_a_run_that_finds_nothing_new(
     server.sql("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     server.sql(*(f"UPDATE m.kv SET v = 'b' WHERE k = {k}" for k in range(2, 20)))
     file, _ = server.log_end()
-    # A checkpoint event that came later would be something new to read, and the event in front of it would tell first.
     end = settled_end(server, file)
     assert file == _state(offset)["position"]["at"]["file"]
-    for old in (offset, _with(offset, resets=None)):
-        with pytest.raises(Diverged, match="reset"):
-            drive(feed, NAME, _with(old, at={"file": file, "offset": end})).finish()
+    with pytest.raises(Diverged, match="was reset"):
+        drive(feed, NAME, _with(offset, at={"file": file, "offset": end})).finish()
+    # Without the count, the place tells. Where the last event is as long as the old one, it is read, and is another one;
+    # else the dump begins inside an event. A checkpoint event may come last, or an Xid.
+    with pytest.raises(Diverged, match=r"was reset|the event that ends at .* is not the one"):
+        drive(feed, NAME, _with(offset, resets=None, at={"file": file, "offset": end})).finish()
 
 
 def test_a_reset_within_the_second_of_the_files_birth_is_noticed(
