@@ -1,6 +1,14 @@
 """Which dump follows one that is over, until the log has been read to where it was to be."""
 
-from catchment.model.errors import COPY_AGAIN, NEW_FEED, ConnectionLost, CorruptLog, CutMissed, Purged
+from catchment.model.errors import (
+    COPY_AGAIN,
+    NEW_FEED,
+    ConnectionLost,
+    CorruptLog,
+    CutMissed,
+    Diverged,
+    Purged,
+)
 from catchment.model.position import LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.dump import Dump
@@ -41,7 +49,7 @@ class Dumps:
             _must_follow_a_crash(endpoint, dump.start.file, decoder.files)
         self._crashed = dump.broken_off
         if self._crashed:
-            at = LogOffset(_next_file(endpoint, self._server, decoder.at.file), _FILE_START)
+            at = LogOffset(_next_file(endpoint, self._server, decoder.at), _FILE_START)
         elif not (self._to_the_end and decoder.ended) or _is_end(decoder, self._end, self._ended):
             return None
         else:
@@ -91,16 +99,25 @@ def _lower(end: LogOffset, now: LogOffset | None) -> LogOffset:
     return now if now is not None and reaches(end, now) else end
 
 
-def _next_file(endpoint: Endpoint, server: Server | None, file: str) -> str:
-    """The file that comes after another one. Raises Purged where the server no longer has that one."""
+def _next_file(endpoint: Endpoint, server: Server | None, at: LogOffset) -> str:
+    """The file that comes after one in which an event breaks off.
+
+    Raises Purged where the server no longer has that one. Raises Diverged where none comes after it: events of the file
+    that a server writes are whole, so the dump began inside of one.
+    """
     with connect(endpoint, server) as session:
         files = list(log_files(session))
-    if file not in files[:-1]:
+    if at.file not in files:
         raise Purged(
-            f"shard {endpoint.shard}: the server does not list log file {file}, which breaks off inside an event, or "
-            f"none after it; {COPY_AGAIN}"
+            f"shard {endpoint.shard}: log file {at.file} is no longer on the server; it was purged or the log was "
+            f"reset; {COPY_AGAIN}"
         )
-    return files[files.index(file) + 1]
+    if at.file == files[-1]:
+        raise Diverged(
+            f"shard {endpoint.shard}: no event begins at {at}, where the log was read to before: it was reset (RESET "
+            f"MASTER), or lost its end; {COPY_AGAIN}"
+        )
+    return files[files.index(at.file) + 1]
 
 
 def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) -> None:

@@ -79,8 +79,8 @@ def test_a_reset_log_ends_a_run_that_finds_nothing_new(
     assert file == _state(offset)["position"]["at"]["file"]
     with pytest.raises(Diverged, match="was reset"):
         drive(feed, NAME, _with(offset, at={"file": file, "offset": end})).finish()
-    # Without the count, the place tells. Where the last event is as long as the old one, it is read, and is another one;
-    # else the dump begins inside an event. A checkpoint event may come last, or an Xid.
+    # Without the count, the place tells. A last event as long as the old one is read, and is another one; else the dump
+    # begins inside an event. A checkpoint event may come last, or an Xid.
     with pytest.raises(Diverged, match=r"was reset|the event that ends at .* is not the one"):
         drive(feed, NAME, _with(offset, resets=None, at={"file": file, "offset": end})).finish()
 
