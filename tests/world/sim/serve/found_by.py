@@ -2,7 +2,7 @@
 
 FOUND_BY: dict[str, int] = {
     "a_client_joins_a_reader_that_stands_elsewhere": 1,
-    "a_client_joins_a_reader_though_it_has_rows_to_copy": 1468,
+    "a_client_joins_a_reader_though_it_has_rows_to_copy": 1720,
     "who_cannot_join_asks_again_without_a_pause": 34,
     "a_reader_is_joined_where_it_stood_a_turn_before": 1,
     "columns_are_not_told_to_who_joins": 12,
