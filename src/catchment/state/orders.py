@@ -1,6 +1,7 @@
 """The orders of a feed in its state store. Anybody who may open the store gives one; the run answers it.
 
-An order to mend has keys of rows. They go when it is answered, and the newest thousand orders stay.
+An order to mend has keys of rows. They go when it is answered. The newest thousand orders stay, and those of a
+day.
 """
 
 from typing import TypeVar
@@ -19,6 +20,9 @@ from catchment.state.store import Store
 
 _ATTEMPTS = 20
 _LISTED_MAX = 1000
+# An answered order beyond these stays for a day. Each answer forgets as many as it answers, and so many more.
+_KEPT_US = 86_400 * 1_000_000
+_FORGOTTEN_MORE = 10
 _order = order_table.c
 _OPEN = (
     select(_order.number, _order.asked)
@@ -69,9 +73,21 @@ def answer(store: Store, orders: tuple[Kept, ...], answers: tuple[Answer, ...], 
             mine = (_order.feed == store.feed, _order.number == kept.number)
             after = {"asked": msgspec.json.encode(kept.order.done), "answer": msgspec.json.encode(given)}
             connection.execute(update(order_table).where(*mine).values(**after))
-        newest = max((kept.number for kept in orders), default=0)
-        old = (_order.feed == store.feed, _order.number <= newest - _LISTED_MAX, _order.answer.is_not(None))
-        connection.execute(delete(order_table).where(*old))
+        _forget_old(connection, store, orders, answers)
+
+
+def _forget_old(
+    connection: Connection, store: Store, orders: tuple[Kept, ...], answers: tuple[Answer, ...]
+) -> None:
+    """Delete orders that were answered long before these. Who gave many at once still asks for the answers of all."""
+    newest = max((kept.number for kept in orders), default=0)
+    before = max((given.answered_us for given in answers), default=0) - _KEPT_US
+    answered = (_order.feed == store.feed, _order.answer.is_not(None), _order.number <= newest - _LISTED_MAX)
+    found = select(_order.number, _order.answer).where(*answered).order_by(_order.number)
+    rows = connection.execute(found.limit(len(orders) + _FORGOTTEN_MORE)).all()
+    gone = [number for number, given in rows if _read(store, given, Answer).answered_us < before]
+    if gone:
+        connection.execute(delete(order_table).where(_order.feed == store.feed, _order.number.in_(gone)))
 
 
 def forget_keys(store: Store, table: TableId) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import insert, select
 
 from catchment.model.chunk import Chunk
@@ -28,6 +29,7 @@ from catchment.state.verifications import (
 T, U = TableId("shop", "people"), TableId("shop", "goods")
 KEY = "ann@example.org"
 DONE = Answer(True, "mended", 7, Mended(missing=1))
+START = Order(Action.START, "ada", 1, T)
 
 
 @pytest.fixture
@@ -66,15 +68,26 @@ def test_an_order_that_is_answered_has_neither_keys_nor_a_feed_file(store: Store
     assert str(after.order) == "set copy.x=7", "what a person sees of it stays"
 
 
-def test_the_newest_thousand_stay_and_those_that_nobody_has_answered(store: Store) -> None:
+def test_the_newest_thousand_stay_with_those_of_a_day_and_those_that_nobody_has_answered(
+    store: Store,
+) -> None:
     waits = orders.give(store, to_mend(U))
+    day = 86_400 * 1_000_000
     with hold(store) as lease:
-        for _ in range(11):
-            answered(store, lease.fence, *[Order(Action.START, "ada", 1, T)] * 100)
-    numbers = [number for number, _ in kept(store)]
-    assert numbers == [waits, *range(102, 1102)]
+
+        def answer(number: int, at_us: int) -> None:
+            given = [Kept(orders.give(store, START), START) for _ in range(number)]
+            orders.answer(store, tuple(given), (replace(DONE, answered_us=at_us),) * number, lease.fence)
+
+        answer(1200, day)
+        answer(1, 2 * day)
+        assert len(kept(store)) == 1202, "whoever gave them all at once finds every answer within a day"
+        answer(300, 2 * day + 1)
+        assert [number for number, _ in kept(store)] == [waits, *range(312, 1503)]
+        answer(200, 2 * day + 2)
+    assert [number for number, _ in kept(store)] == [waits, *range(522, 1703)], "more go than come"
     assert [one.number for one in orders.open_orders(store)] == [waits]
-    assert orders.give(store, to_mend(T)) == 1102
+    assert orders.give(store, to_mend(T)) == 1703
 
 
 def test_keys_that_an_earlier_version_left_go(store: Store) -> None:
