@@ -76,8 +76,8 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Of one shard: why no chunk was planned, if that is to be told, the bytes of log behind its floor, steps, and
-    groups that are whole tables."""
+    """What was planned of one shard. `held`: why no chunk was; `status` shows it. `lag`: bytes of log after its floor.
+    `trees`: groups that are whole tables."""
 
     held: str = ""
     lag: int | None = None

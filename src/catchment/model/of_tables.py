@@ -89,7 +89,7 @@ class Lasting(OfTables[_T_co]):
 
     @classmethod
     def unpacked(cls, packed: bytes) -> Self:
-        """Those that `packed` gave, anew."""
+        """The values that `packed` was made of."""
         return cls(cls._decoder.decode(zlib.decompress(packed)))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 def each_shard(shards: Iterable[str], ask: Callable[[str], _T]) -> dict[str, _T]:
     """What `ask` finds on each of the shards, in their order. At most AT_ONCE are asked at a time.
 
-    Raises the error of the first shard in that order that has one; behind it no other is asked.
+    Raises the error of the first shard in that order that has one. After an error no other shard is asked.
     """
     names = list(shards)
     if len(names) < 2:
