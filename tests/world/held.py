@@ -173,12 +173,26 @@ def commits_wait(server: PrivateServer) -> bool:
 
 
 def flush_logs_in_hold(server: PrivateServer) -> Background:
-    """Start FLUSH BINARY LOGS; returns when the new file is there. `finish` waits for the rest. For MariaDB."""
-    before = set(_log_sizes(server))
+    """Start FLUSH BINARY LOGS; returns when snapshots name the new file. `finish` waits for the rest. For MariaDB.
+
+    The server creates the file first, then lists it, and only then writes to it: a snapshot in between names the
+    old one.
+    """
+    before, _ = snapshot(server)
     flush = Background(server, ["FLUSH BINARY LOGS"])
     flush.start()
-    until("FLUSH BINARY LOGS makes a new file", lambda: set(_log_sizes(server)) != before, every=0.002)
+    until("snapshots name the new file", lambda: snapshot(server)[0] != before, every=0.002)
     return flush
+
+
+def snapshot(server: PrivateServer) -> tuple[str, int]:
+    """Where a consistent snapshot says that it is in the log: file and offset. For MariaDB."""
+    connection = server.connect()
+    with connection, connection.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+        status = dict(cursor.fetchall())
+    return str(status["Binlog_snapshot_file"]), int(status["Binlog_snapshot_position"])
 
 
 def _start_all(

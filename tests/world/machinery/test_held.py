@@ -16,6 +16,7 @@ from tests.world.held import (
     held_group,
     hold_commits,
     release,
+    snapshot,
 )
 from tests.world.oracle import Oracle
 from tests.world.patience import SLOWNESS, until
@@ -42,15 +43,6 @@ def _visible(server: PrivateServer) -> list[int]:
     return [row[0] for row in server.sql("SELECT id FROM d.t ORDER BY id")]
 
 
-def _snapshot(server: PrivateServer) -> tuple[str, int]:
-    connection = server.connect()
-    with connection, connection.cursor() as cursor:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        status = dict(cursor.fetchall())
-    return str(status["Binlog_snapshot_file"]), int(status["Binlog_snapshot_position"])
-
-
 def _in_log(server: PrivateServer, oracle: Oracle) -> list[int]:
     """Ids in the log, up to the end of its last group."""
     return sorted(key[0] for key in oracle.advance(*server.log_end())["d.t"])
@@ -63,12 +55,12 @@ def test_a_held_commit_stands_in_the_log_and_is_not_visible(server: PrivateServe
     )
     assert _in_log(server, oracle) == [1, 2]
     assert _visible(server) == []
-    assert _snapshot(server) < oracle.at, "within a file the snapshot position does not run ahead"
+    assert snapshot(server) < oracle.at, "within a file the snapshot position does not run ahead"
     assert commit.held
     commit.release()
     assert not commit.held
     assert _visible(server) == [1, 2]
-    assert _snapshot(server) == oracle.at
+    assert snapshot(server) == oracle.at
 
 
 def test_a_held_commit_becomes_visible_by_itself_and_the_next_is_held_again(server: PrivateServer) -> None:
@@ -125,7 +117,7 @@ def test_flush_in_the_hold_pairs_the_new_file_with_the_old_offset(server: Privat
     oracle.advance(*server.log_end())
     old = oracle.at
     flush = flush_logs_in_hold(server)
-    ahead = _snapshot(server)
+    ahead = snapshot(server)
     assert _visible(server) == [1]
     assert flush.is_alive()
     commit.release()
@@ -134,10 +126,10 @@ def test_flush_in_the_hold_pairs_the_new_file_with_the_old_offset(server: Privat
     end = server.log_end()
     assert end[0] > old.file
     assert ahead[0] == end[0], "in the hold: the new file, though the old one holds an invisible commit"
-    assert _snapshot(server) == (end[0], old.offset), "after it: the new file with the old file's offset"
+    assert snapshot(server) == (end[0], old.offset), "after it: the new file with the old file's offset"
     assert old.offset > end[1], "which here even lies beyond its end"
     server.sql("INSERT INTO d.t VALUES (3, 'x')")
-    file, offset = _snapshot(server)
+    file, offset = snapshot(server)
     assert file == end[0]
     assert end[1] < offset <= server.log_end()[1], "the next commit mends it (a checkpoint event may follow)"
 
@@ -149,7 +141,7 @@ def test_a_held_commit_that_fills_the_file_leaves_the_snapshot_ahead_of_what_is_
     commit = held_commit(server, "INSERT INTO d.t VALUES (1, REPEAT('x', 5000))")
     file, end = server.log_end()
     assert file > oracle.at.file, "the commit rotated the log"
-    assert _snapshot(server) == (file, end), "and the snapshot stands in the new file"
+    assert snapshot(server) == (file, end), "and the snapshot stands in the new file"
     assert _in_log(server, oracle) == [1]
     assert _visible(server) == []
     commit.release()
