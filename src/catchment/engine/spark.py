@@ -2,6 +2,7 @@
 
 import re
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
@@ -35,6 +36,7 @@ class SparkEngine:
 
     def __init__(self, start: Callable[[], SparkContext]) -> None:
         self._start = start
+        self._group = f"catchment-{uuid.uuid4().hex}"
         self._started: Future[SparkContext] = Future()
         self._cancelled = threading.Event()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
@@ -45,6 +47,8 @@ class SparkEngine:
         spark = self._context()
 
         def collect() -> list[_Receipt | Broken]:
+            # The group belongs to the calling thread (Spark, SparkContext.setJobGroup).
+            spark.setJobGroup(self._group, f"Catchment: {len(tasks)} tasks")
             found: list[_Receipt | Broken] = (
                 spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
             )
@@ -69,12 +73,12 @@ class SparkEngine:
                 raise
 
     def cancel(self) -> None:
-        """Cancel the running job, and all waiting for Spark to start."""
+        """Cancel the running job, and all waiting for Spark to start. Jobs of others in this process go on."""
         self._cancelled.set()
         if self._started.done() and self._started.exception() is None:
             # A signal to all processes of a service ends Java, too, and with it the jobs.
             with suppress(Py4JError, OSError):
-                self._started.result().cancelAllJobs()
+                self._started.result().cancelJobGroup(self._group)
 
     def rest(self) -> None:
         """Java stays: it takes seconds to start."""

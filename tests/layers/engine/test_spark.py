@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,36 @@ def test_an_interrupt_meets_none_of_py4js_code(
     assert callers == {"spark"}
     spark.cancelAllJobs()
     assert engine.each(len, ["ab"]) == [2]
+
+
+def say_pid_and_wait(paths: tuple[str, str]) -> str:
+    """Say that this task has begun; it ends once the second file is there."""
+    begun, end = map(Path, paths)
+    begun.write_text(str(os.getpid()))
+    until("the task may end", end.exists)
+    return "ended by itself"
+
+
+def test_a_job_of_the_host_goes_on_when_ours_is_cancelled(
+    engine: SparkEngine, spark: SparkContext, tmp_path: Path
+) -> None:
+    ours, theirs, end = (tmp_path / name for name in ("ours", "theirs", "end"))
+
+    def host() -> list[str]:
+        found: list[str] = spark.parallelize([(str(theirs), str(end))], 1).map(say_pid_and_wait).collect()
+        return found
+
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            of_host = threads.submit(host)
+            of_ours = threads.submit(engine.each, say_pid, [str(ours)])
+            until("both jobs run", lambda: ours.exists() and theirs.exists())
+            engine.cancel()
+            with pytest.raises(EngineError, match="Spark gave up a job of 1 tasks"):
+                of_ours.result()
+        finally:
+            end.touch()
+        assert of_host.result() == ["ended by itself"]
 
 
 _LOGS = "import logging\nlogging.error('said by {}')"

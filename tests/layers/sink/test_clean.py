@@ -4,17 +4,22 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from deltalake import DeltaTable
 
 from catchment.api.read import read
 from catchment.model.epoch import Commit, Part
-from catchment.model.errors import SinkError
+from catchment.model.errors import LeaseLost, SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
-from catchment.sink.delta.log.commit import create_table
+from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.log.actions import commit_info
+from catchment.sink.delta.log.commit import create_table, fenced
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain import join
+from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
@@ -86,6 +91,47 @@ def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
         age(epochs_dir(lake) / name, 7 * 3600)
     assert clean_feed(lake, FEED, Keeping(3600, 7200)) == 1
     assert {p.name for p in epochs_dir(lake).glob("*.parquet")} == named | {"fresh.parquet"}
+
+
+def test_a_row_whose_file_the_cleaner_took_is_written_again(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process was frozen for hours between writing the file and committing it, or its storage has another clock."""
+    table, put = EpochsTable(lake, FEED), DeltaLog.put
+    record = msgspec.structs.replace(manifest(4, (ORDERS,)), previous=3)
+
+    def frozen(log: DeltaLog, on: Any, info: Any, actions: Any) -> Any:
+        monkeypatch.setattr(DeltaLog, "put", put)
+        for file in epochs_dir(lake).glob("*.parquet"):
+            age(file, 7 * 3600)
+        assert clean_feed(lake, FEED, Keeping(3600, 7200)) > 0
+        return put(log, on, info, actions)
+
+    monkeypatch.setattr(DeltaLog, "put", frozen)
+    table.append(record, Commit(4, name_of(record), 1, {str(ORDERS.table): 3}), 1)
+    assert [row.commit.epoch for row in EpochsTable(lake, FEED).read_all()] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_a_join_whose_file_the_cleaner_took_is_not_committed(lake: Path, *, taken_over: bool) -> None:
+    upkeep = UpkeepOrder(str(lake), FEED, 1, 3600.0, cleans=False)
+    carry_out(upkeep)
+    plain, tail = DeltaLog(table_dir(lake, ORDERS.table)), DeltaLog(tail_dir(lake, ORDERS.table))
+    order = SettleOrder(plain, tail, ORDERS, FEED, 1, 3)
+    on = plain.newest()
+    assert on is not None
+    joined = join.prepare(plain.directory, ORDERS, on, list(on.files.values()))
+    assert joined is not None
+    if taken_over:
+        assert plain.put(on, commit_info("WRITE", 0), [fenced(FEED, 2)]) is not None
+        with pytest.raises(LeaseLost, match="written under fence 2"):
+            join.commit(order, joined)
+        return
+    for file in table_dir(lake, ORDERS.table).glob("join-*.parquet"):
+        age(file, 7 * 3600)
+    assert clean_feed(lake, FEED, Keeping(3600, 7200)) == 1
+    assert join.commit(order, joined) is None
+    assert read(lake, "shop.orders").arrow().num_rows == 3
 
 
 def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path) -> None:

@@ -20,6 +20,7 @@ from catchment.sink.delta.layout import epoch_app, staged_dir, table_dir, tail_d
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain import due, join
 from catchment.sink.delta.plain.made import Made
+from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.take_back import take_back
 from catchment.sink.delta.tail.stage import LakeStage
 from catchment.sink.delta.upkeep import erase as erasure
@@ -111,14 +112,14 @@ def test_a_join_that_began_before_brings_no_row_back(tmp_path: Path, monkeypatch
     lived(tmp_path, KEPT)
     commit, raced = join.commit, list[Path]()
 
-    def behind_an_erasure(log: DeltaLog, joined: join.Joined) -> Snapshot | None:
+    def behind_an_erasure(order: SettleOrder, joined: join.Joined) -> Snapshot | None:
         if raced:
-            return commit(log, joined)
-        raced.append(Path(str(log.directory)) / joined.add.file)
+            return commit(order, joined)
+        raced.append(Path(str(order.plain.directory)) / joined.add.file)
         copy = raced[0].read_bytes()
         assert erased(tmp_path, KEPT, 3).rows["table"] == 1
         raced[0].write_bytes(copy)  # as one that is written only now
-        return commit(log, joined)
+        return commit(order, joined)
 
     monkeypatch.setattr(due, "FAN", 2)
     monkeypatch.setattr(join, "commit", behind_an_erasure)
@@ -246,10 +247,12 @@ def test_attempts_that_lost_are_searched_and_what_cannot_be_read_is_named(tmp_pa
 
 def test_rows_that_wait_for_their_cut_go(tmp_path: Path) -> None:
     lived(tmp_path)
-    LakeStage(tmp_path).put("feed-1-0", pa.table({"sig": [f"{WORD} 1"]}))
-    assert list(staged_dir(tmp_path).glob("*"))
+    LakeStage(tmp_path, FEED).put("feed-1-0", pa.table({"sig": [f"{WORD} 1"]}))
+    LakeStage(tmp_path, "another").put("feed-1-0", pa.table({"sig": ["of another feed"]}))
+    assert list(staged_dir(tmp_path, FEED).glob("*"))
     erased(tmp_path, ORDERS, 3)
-    assert not list(staged_dir(tmp_path).glob("*"))
+    assert not list(staged_dir(tmp_path, FEED).glob("*"))
+    assert list(staged_dir(tmp_path, "another").glob("*")), "its run waits for them"
 
 
 def test_rows_of_later_epochs_stay(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,30 +57,29 @@ class Settling:
         if not self.lake.epoch:
             return
         shape = self.lake.shape
-        tail = tail_dir(self.lake.root, shape.table)
-        settled = settle(
-            SettleOrder(
-                DeltaLog(self.plain),
-                DeltaLog(tail),
-                shape,
-                FEED,
-                1,
-                self.lake.epoch,
-                limits or Limits(),
-                self.form,
-                self.index,
-            ),
-            lambda _: shape,
-        )
+        settled = settle(self.order(limits), lambda _: shape)
         if settled is not None:
             self.exact[settled.version] = self.states[settled.epoch]
+
+    def order(self, limits: Limits | None = None) -> SettleOrder:
+        """Up to the newest epoch."""
+        shape = self.lake.shape
+        tail = DeltaLog(tail_dir(self.lake.root, shape.table))
+        plain, limits = DeltaLog(self.plain), limits or Limits()
+        return SettleOrder(plain, tail, shape, FEED, 1, self.lake.epoch, limits, self.form, self.index)
+
+    def joined(self, files: Sequence[LakeFile]) -> Joined | None:
+        """A join of some files of the newest version that is not committed yet."""
+        on = DeltaLog(self.plain).newest()
+        assert on is not None
+        return prepare(self.plain, self.lake.shape, on, files)
 
     def prepare_join(self, rng: random.Random) -> None:
         """Write a file for some of the newest version's, whatever is due."""
         snapshot = DeltaLog(self.plain).newest()
         if snapshot is not None and snapshot.files:
             files = sorted(snapshot.files.values(), key=lambda file: file.path)
-            joined = prepare(self.plain, self.lake.shape, rng.sample(files, rng.randint(1, len(files))))
+            joined = self.joined(rng.sample(files, rng.randint(1, len(files))))
             if joined is not None:
                 self.prepared.append(joined)
 
@@ -89,7 +88,7 @@ class Settling:
         if self.prepared:
             before = DeltaLog(self.plain).newest()
             assert before is not None
-            after = commit(DeltaLog(self.plain), self.prepared.pop(0))
+            after = commit(self.order(), self.prepared.pop(0))
             if after is not None:
                 self.joins += 1
                 self.exact[after.version] = self.exact[before.version]
@@ -163,9 +162,9 @@ def test_a_join_keeps_rows_that_damage_put_there_twice(tmp_path: Path, kind: str
         world.settle()
     plant(world.plain, world.lake.shape, lambda rows: pa.concat_tables([rows, rows.slice(0, 2)]))
     before = _rows(by_delta_rs(world.plain, DeltaTable(world.plain).version()))
-    joined = prepare(world.plain, world.lake.shape, world.files())
+    joined = world.joined(world.files())
     assert joined is not None
-    after = commit(DeltaLog(world.plain), joined)
+    after = commit(world.order(), joined)
     assert after is not None
     assert len(after.files) == 1
     assert _rows(by_delta_rs(world.plain, after.version)) == before

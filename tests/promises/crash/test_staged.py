@@ -29,7 +29,7 @@ SECONDS = 8
 
 
 def staged(life: Life) -> list[Path]:
-    return list(staged_dir(life.lake).glob("*.arrow"))
+    return list(staged_dir(life.lake, "life").glob("*.arrow"))
 
 
 def waits_for_a_mark(server: PrivateServer) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from catchment.epoch.staging import StageTask
-from catchment.sink.delta.layout import staged_dir
+from catchment.sink.delta.layout import ours_dir
 from tests.promises.exact.steps import Steps
 from tests.world.engines import Here
 from tests.world.marks import by
@@ -11,7 +11,7 @@ from tests.world.marks import by
 
 def staged(lake: object) -> list[Path]:
     """The files that wait for their cut."""
-    return sorted(staged_dir(Path(str(lake))).glob("*"))
+    return sorted((ours_dir(Path(str(lake))) / "staged").rglob("*.arrow"))
 
 
 def staged_tables(here: Here) -> set[str]:

@@ -65,7 +65,7 @@ def judged(
         verdict.must_be_clean(trial.seed)
         assert verdict.copying >= epochs // 3
         assert verdict.plain >= met
-        assert not list((trial.files / "_catchment" / "staged").glob("*"))
+        assert not list((trial.files / "_catchment" / "staged").rglob("*.arrow"))
         return verdict
 
     return run

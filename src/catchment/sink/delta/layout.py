@@ -8,7 +8,7 @@
     <root>/_catchment/epochs/           one row per committed epoch
     <root>/_catchment/versions/         one row per version of a plain table
     <root>/_catchment/kept/             one row per epoch that is kept beyond the readers' window
-    <root>/_catchment/staged/           rows that wait for the cut at which they count, seconds long
+    <root>/_catchment/staged/<feed>/    rows that wait for the cut at which they count, seconds long
     <root>/_catchment/held/<schema>/<table>/held.json  a note of the files that those need
 
 Holds names only, touches no file.
@@ -136,9 +136,9 @@ def kept_dir(root: Root) -> Root:
     return _below(root, _OURS, "kept")
 
 
-def staged_dir(root: Root) -> Root:
-    """Directory of the rows that were read and belong to no epoch yet."""
-    return _below(root, _OURS, "staged")
+def staged_dir(root: Root, feed: str) -> Root:
+    """Directory of the rows that a feed has read and that belong to no epoch yet."""
+    return _below(root, _OURS, "staged", directory_name(feed))
 
 
 def held_file(root: Root, table: TableId) -> Root:

@@ -8,6 +8,7 @@ out old rows that nobody asks for.
 import math
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from catchment.sink.delta.layout import epochs_dir, fence_app
 from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.commit import commit, create_table, fenced, remarked
+from catchment.sink.delta.log.condemned import condemned
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.statistics import delta_stats
@@ -56,16 +58,19 @@ class EpochsTable:
         The first row that an object appends is whole; later ones build on it for a while.
         """
         row, base = encoded_row(EpochRow(manifest, commit, fence), self._base)
-        file: list[Add] = []
+        file: dict[
+            int, Add
+        ] = {}  # by what the log said as it was begun: the cleaner may have taken an earlier one
 
         def attempt(on: Snapshot) -> RowBase | bool | None:
             must_lead(on, self.feed, fence, NAME)
             if on.transactions.get(self._app, 0) >= manifest.epoch:
                 self._log.flush(on.version)  # its runner may have died before it did
                 return False
-            if not file:
-                file.append(self._write([row]))
-            return base if self._put(on, file, fence, Txn(self._app, manifest.epoch)) else None
+            said = condemned(on)
+            if said not in file:
+                file[said] = self._write([row])
+            return base if self._put(on, [file[said]], fence, Txn(self._app, manifest.epoch)) else None
 
         written = self._commit(attempt)
         # Nobody knows who wrote a row that stood already, so nothing may build on it.
@@ -94,17 +99,12 @@ class EpochsTable:
 
     def compact(self, fence: int) -> int:
         """Bring small files together in one commit; how many there were. Runs beside `append`."""
-        taken: list[LakeFile] = []
-        merged: list[Add] = []
-
-        def attempt(on: Snapshot) -> int | None:
-            if not merged:
-                taken.extend(_one_level(on.files.values()))
-                if taken:
-                    merged.append(self._write(self._batches(taken)))
-            return self._exchange(on, taken, merged, fence, len(taken))
-
-        return self._commit(attempt)
+        on = self._log.newest()
+        taken = [] if on is None else list(_one_level(on.files.values()))
+        if on is None or not taken:
+            return 0
+        merged = [self._write(self._batches(taken))]
+        return self._commit(partial(self._exchange, on, taken, merged, fence, len(taken)))
 
     def drop(self, fence: int, before: int, age_s: float, needed: Collection[int]) -> int:
         """Drop the feed's rows of epochs in front of `before`, of files that were written so many seconds ago, but for
@@ -112,7 +112,9 @@ class EpochsTable:
         each once at least half of the feed's rows may go.
         """
         on, written_ms = self._log.newest(), world.now_us() // 1000 - age_s * 1000
-        files = () if on is None else on.files.values()
+        if on is None:
+            return 0
+        files = on.files.values()
         old = [f for f in files if f.add.modification_time < written_ms and self._has_old(f, before)]
         known = self._old
         self._old = {f.path: known[f.path] if f.path in known else self._numbers(f.path, None) for f in old}
@@ -127,7 +129,7 @@ class EpochsTable:
         rest = list(self._rest(taken, stay))
         merged = [self._write(rest)] if rest else []
         dropped = sum(needless[file.path] for file in taken)
-        return self._commit(lambda on: self._exchange(on, taken, merged, fence, dropped))
+        return self._commit(partial(self._exchange, on, taken, merged, fence, dropped))
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the table's log where one is due. Raises SinkError."""
@@ -232,12 +234,18 @@ class EpochsTable:
         return self._log.put(on, info, [*marks, *actions]) is not None
 
     def _exchange(
-        self, on: Snapshot, taken: Sequence[LakeFile], instead: Sequence[Add], fence: int, result: int
+        self,
+        begun: Snapshot,
+        taken: Sequence[LakeFile],
+        instead: Sequence[Add],
+        fence: int,
+        result: int,
+        on: Snapshot,
     ) -> int | None:
-        """Commit files in place of others: the result, 0 where one of these is gone, None when another commit came
-        first."""
+        """Commit files in place of others of the version on which that was begun: the result, 0 where one of these is
+        gone or the cleaner may take the new ones, None when another commit came first."""
         must_lead(on, self.feed, fence, NAME)
-        if not taken or any(file.path not in on.files for file in taken):
+        if condemned(on) != condemned(begun) or any(file.path not in on.files for file in taken):
             return 0
         now_ms = world.now_us() // 1000
         removes = [file.removed(now_ms, data_change=True) for file in taken]

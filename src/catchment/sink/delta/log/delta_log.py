@@ -1,8 +1,9 @@
 """Delta's log of a table: its files with their vectors, and commits that are put where none stands yet."""
 
+import hashlib
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -110,6 +111,13 @@ class _LastCheckpoint(msgspec.Struct):
     parts: int | None = None
 
 
+class _Read(NamedTuple):
+    """A version that was read or committed. `seal`: the digest of its entry, None where the entry is gone."""
+
+    snapshot: Snapshot
+    seal: bytes | None
+
+
 class DeltaLog:
     """The log of one table; it remembers the version that it has read, and reads on from there."""
 
@@ -117,7 +125,7 @@ class DeltaLog:
         self.directory = directory
         self._log = directory / "_delta_log"
         self._storage = storage_of(directory)
-        self._known: Snapshot | None = None
+        self._known: _Read | None = None
 
     def newest(self) -> Snapshot | None:
         """The newest version, None where there is no table. Raises SinkError."""
@@ -125,25 +133,28 @@ class DeltaLog:
             known = self._followed(
                 self._known if self._known is not None and self._stands(self._known) else self._checkpoint()
             )
-            if known is not None and (later := self._later_checkpoint(known.version)) is not None:
-                known = self._followed(self._read_checkpoint(later))
+            if known is not None and (later := self._later_checkpoint(known.snapshot.version)) is not None:
+                known = self._followed(self._checkpointed_at(later))
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise refused(
                 error, f"{self._log} cannot be read: {error}; put back a copy of the lake"
             ) from error
         if known is not None and known is not self._known:
-            must_be_known(known.metadata.configuration, self.directory)
-            known = _counted(known, self.directory)
+            must_be_known(known.snapshot.metadata.configuration, self.directory)
+            known = known._replace(snapshot=_counted(known.snapshot, self.directory))
         self._known = known
-        return known
+        return None if known is None else known.snapshot
 
-    def _followed(self, known: Snapshot | None) -> Snapshot | None:
+    def _followed(self, known: _Read | None) -> _Read | None:
         """A version, and all commits on top of it whose entries follow one another."""
-        version = -1 if known is None else known.version
+        snapshot, seal = (None, None) if known is None else known
+        version = -1 if snapshot is None else snapshot.version
         while (content := self._commit(version + 1)) is not None:
             version += 1
-            known = applied(known, version, lines(content), self.directory)
-        return known
+            snapshot, seal = applied(snapshot, version, lines(content), self.directory), _seal(content)
+        if known is not None and snapshot is known.snapshot:
+            return known
+        return None if snapshot is None else _Read(snapshot, seal)
 
     def _later_checkpoint(self, version: int) -> int | None:
         """The newest checkpoint behind a version whose next entry is gone: that was a kept version of old, not the
@@ -246,7 +257,7 @@ class DeltaLog:
             raise refused(
                 error, f"cannot commit to {self._log}: {error}; check space and rights there"
             ) from error
-        self._known = after
+        self._known = _Read(after, _seal(content))
         return after
 
     def flush(self, version: int) -> None:
@@ -262,9 +273,11 @@ class DeltaLog:
                 error, f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
             ) from error
 
-    def _stands(self, known: Snapshot) -> bool:
-        """Whether the log still has the version that is remembered: a copy may have been put back."""
-        return self._stored(self._path(known.version))
+    def _stands(self, known: _Read) -> bool:
+        """Whether the log still has the version that is remembered: a copy of the table may have been put back. It may
+        have as many versions, so the entries themselves are compared."""
+        content = self._commit(known.snapshot.version)
+        return content is not None and _seal(content) == known.seal
 
     def _stored(self, entry: Location) -> bool:
         return self._storage.stored(entry) is not None
@@ -283,14 +296,14 @@ class DeltaLog:
         found = self._storage.listed(self._log, ".checkpoint.parquet")
         return sorted(int(one.place.name[:20]) for one in found)
 
-    def _checkpoint(self) -> Snapshot | None:
+    def _checkpoint(self) -> _Read | None:
         """The newest checkpoint, None before the first."""
         last = self._last()
         if last is None:
             found = self.checkpoints()
-            return self._read_checkpoint(found[-1]) if found else None
+            return self._checkpointed_at(found[-1]) if found else None
         if last.parts is None and self._stored(self._checkpoint_path(last.version)):
-            return self._read_checkpoint(last.version)
+            return self._checkpointed_at(last.version)
         # Of two that were written, the older may have come last (Delta protocol: Last Checkpoint File).
         found = self.checkpoints()
         if last.parts is not None or not found:
@@ -298,7 +311,7 @@ class DeltaLog:
                 f"{self._log}: the checkpoint of version {last.version} is of a kind that is not known here; "
                 "let deltalake write one: DeltaTable(path).create_checkpoint()"
             )
-        return self._read_checkpoint(found[-1])
+        return self._checkpointed_at(found[-1])
 
     def _last(self) -> _LastCheckpoint | None:
         """What the log says of its newest checkpoint; None before the first."""
@@ -310,11 +323,21 @@ class DeltaLog:
     def _checkpoint_path(self, version: int) -> Location:
         return self._log / f"{version:020d}.checkpoint.parquet"
 
+    def _checkpointed_at(self, version: int) -> _Read:
+        """The version of a checkpoint as what is read on from."""
+        content = self._commit(version)
+        return _Read(self._read_checkpoint(version), None if content is None else _seal(content))
+
     def _read_checkpoint(self, version: int) -> Snapshot:
         with self._storage.opened(self._checkpoint_path(version)) as file:
             rows = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
         found = [_line(row) for row in rows]
         return applied(None, version, found, self.directory)
+
+
+def _seal(content: bytes) -> bytes:
+    """A digest of an entry of the log; no two commits of ours have the same (`DeltaLog.put`)."""
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _line(row: dict[str, Any]) -> Line:

@@ -22,11 +22,15 @@ from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import Written, delete, lake_parquet, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
-from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.log.commit import fenced
+from catchment.sink.delta.log.condemned import condemned
+from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
+from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.arranged import clustered
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.foreign import foreign_change
 from catchment.sink.delta.plain.rows import rows_of
+from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.wire.keys.keys import encode
@@ -52,15 +56,18 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """A file that is written and not committed, and what it replaces."""
+    """A file that is written and not committed, and what it replaces. `condemned`: what the version said on which it
+    was begun."""
 
     add: Add
     rows: int
     sources: tuple[Source, ...]
+    condemned: int
 
 
-def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -> Joined | None:
-    """Write the rows of some files of one partition that live, those of several in order; None when none lives.
+def prepare(directory: Location, shape: TableShape, on: Snapshot, files: Sequence[LakeFile]) -> Joined | None:
+    """Write the rows of some files of one partition of a version that live, those of several in order; None when none
+    lives.
 
     Raises SinkError.
     """
@@ -71,9 +78,8 @@ def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -
     made = write(target, shape, files)
     add = described(made.file, shape, world.now_us() // 1000)
     count, values = made.file.footer.num_rows, files[0].add.partition_values
-    return Joined(
-        msgspec.structs.replace(add, data_change=False, partition_values=values), count, made.sources
-    )
+    add = msgspec.structs.replace(add, data_change=False, partition_values=values)
+    return Joined(add, count, made.sources, condemned(on))
 
 
 def _rewrite(target: Location, shape: TableShape, files: Sequence[LakeFile]) -> Made:
@@ -133,24 +139,31 @@ def _moved(files: Sequence[LakeFile], vectors: Sequence[BitMap], order: Rows) ->
         yield Source(file, dead, moved)
 
 
-def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
-    """Put the new file in place of its sources, on the newest version; None when one of them is gone. Then what was
-    written is deleted: it may have rows that were erased meanwhile. Raises SinkError."""
+def commit(order: SettleOrder, joined: Joined) -> Snapshot | None:
+    """Put the new file in place of its sources, on the newest version; None when one of them is gone, or when the
+    cleaner may take the new one. Then that is deleted: it may have rows that were erased meanwhile.
+
+    Raises LeaseLost when a later runner wrote the table, SinkError.
+    """
+    log = order.plain
     while True:
         on = log.newest()
+        if on is not None:
+            must_lead(on, order.feed, order.fence, str(order.shape.table))
         known = on is not None and foreign_change(log, on) is None  # what others changed, a settle takes back
         actions = _actions(log.directory, on, joined) if on is not None and known else None
         if on is None or actions is None:
             delete(log.directory / joined.add.file)
             return None
-        now_ms = world.now_us() // 1000
-        info = commit_info("OPTIMIZE", now_ms)
-        after = log.put(on, info, actions)
+        info = commit_info("OPTIMIZE", world.now_us() // 1000)
+        after = log.put(on, info, [fenced(order.feed, order.fence), *actions])
         if after is not None:
             return after
 
 
 def _actions(directory: Location, on: Snapshot, joined: Joined) -> list[Action] | None:
+    if condemned(on) != joined.condemned:
+        return None
     now_ms = world.now_us() // 1000
     died = BitMap()
     actions: list[Action] = []

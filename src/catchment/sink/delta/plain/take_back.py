@@ -12,28 +12,39 @@ from catchment.sink.delta.plain.complete import is_complete
 _ATTEMPTS = 50
 
 
-def take_back(log: DeltaLog, app: str, epoch: int) -> int:
-    """Make the newest version, in one commit, what the last one was that carried at most an epoch; the epoch that the
-    table carried before. Nothing is done where that is no later one.
+def carried_by(log: DeltaLog, app: str) -> int:
+    """The epoch that a plain table is, 0 before the first. Raises SinkError."""
+    on = log.newest()
+    return 0 if on is None else on.transactions.get(app, 0)
+
+
+def must_reach_back(log: DeltaLog, app: str, epoch: int) -> Snapshot:
+    """The last version that carried at most an epoch. Raises SinkRestored where it is not there any more, SinkError."""
+    then = log.carrying(app, epoch)
+    if then is None or not is_complete(log.directory, then):
+        raise SinkRestored(
+            f"{log.directory} is newer than the epochs that the lake records, and its log or files do not reach "
+            "back to them; put back the newest copy of the lake's directory _catchment, or remove both"
+        )
+    return then
+
+
+def take_back(log: DeltaLog, app: str, epoch: int) -> None:
+    """Make the newest version, in one commit, what the last one was that carried at most an epoch. Nothing is done
+    where that is no later one.
 
     Raises SinkRestored where the log does not reach back to it, SinkConflict, SinkError.
     """
     for _ in range(_ATTEMPTS):
         on = log.newest()
-        carried = 0 if on is None else on.transactions.get(app, 0)
-        if on is None or carried <= epoch:
-            return carried
-        then = log.carrying(app, epoch)
-        if then is None or not is_complete(log.directory, then):
-            raise SinkRestored(
-                f"{log.directory} is newer than the epochs that the lake records, and its log or files do not reach "
-                "back to them; put back the newest copy of the lake's directory _catchment, or remove both"
-            )
+        if on is None or on.transactions.get(app, 0) <= epoch:
+            return
+        then = must_reach_back(log, app, epoch)
         carries = [
             Txn(name, then.transactions.get(name, 0), _now_ms()) for name in (app, generation_app(app))
         ]
         if log.put(on, restore_info(then), [*carries, *restored(on, then)]) is not None:
-            return carried
+            return
     raise SinkConflict(f"{log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from catchment.model.epoch import EpochRow, Part, TableShape
 from catchment.model.epoch_number import epoch_text
-from catchment.model.errors import SinkError
+from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
@@ -25,6 +25,7 @@ from catchment.sink.delta.layout import (
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain.complete import is_complete, last_complete
 from catchment.sink.delta.plain.generation import generation
+from catchment.sink.delta.plain.older_copy import older_copy
 from catchment.sink.delta.reading.catalogs import duckdb_query, spark_statement
 from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
 from catchment.sink.delta.reading.exact import exact
@@ -164,19 +165,24 @@ def _newest(at: Places, row: EpochRow, shape: TableShape) -> tuple[Snapshot | No
     """
     feed, table = row.manifest.feed, shape.table
     log = DeltaLog(at.plain)
+    plain = log.newest()
     while True:
         # The plain table first: what it has more than the tail tells, it got later.
-        plain, tail = log.newest(), DeltaLog(at.tail).newest()
+        tail = DeltaLog(at.tail).newest()
         if tail is None:
             raise SinkError(f"{table}: the lake has no Delta table at {at.tail}, but an epoch names it")
         carried = tail.transactions.get(epoch_app(feed, table), 0)
         if carried > row.commit.epoch or tail.version < row.commit.versions[str(table)]:
             return None
-        trimmed = tail.transactions.get(settled_app(feed, table), 0)
         if generation(plain, feed, table) > shape.generation:
             return None
-        if trimmed <= _settled(plain, row, table):
+        trimmed, settled = tail.transactions.get(settled_app(feed, table), 0), _settled(plain, row, table)
+        if trimmed <= settled:
             return _of_generation(plain, feed, shape), tail
+        # A tail is trimmed after the plain table got its rows, so a look that comes after the tail's sees them.
+        known, plain = plain, log.newest()
+        if plain is known:
+            raise SinkRestored(older_copy(table, at.plain, settled, trimmed))
 
 
 def _then(at: Places, row: EpochRow, shape: TableShape) -> tuple[Snapshot | None, Snapshot] | None:

@@ -21,9 +21,10 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 @dataclass(frozen=True, slots=True)
 class LakeStage:
-    """The stage of the lake at `root`."""
+    """The stage of a feed in the lake at `root`."""
 
     root: Location
+    feed: str
 
     def put(self, name: str, rows: pa.Table) -> None:
         """As the port has it."""
@@ -49,9 +50,9 @@ class LakeStage:
             delete(self._place(name))
 
     def _place(self, name: str) -> Location:
-        return staged_dir(self.root) / f"{name}{_SUFFIX}"
+        return staged_dir(self.root, self.feed) / f"{name}{_SUFFIX}"
 
 
-def staged_before(root: Location, since: float) -> list[Location]:
-    """Files of a stage that are older (seconds since 1970)."""
-    return [one.place for one in lake_files(staged_dir(root), _SUFFIX) if one.since < since]
+def staged_before(root: Location, feed: str, since: float) -> list[Location]:
+    """Files of a feed's stage that are older (seconds since 1970). Those of another feed may be waited for."""
+    return [one.place for one in lake_files(staged_dir(root, feed), _SUFFIX) if one.since < since]

@@ -21,6 +21,7 @@ from catchment.sink.delta.erasure.places import data_files
 from catchment.sink.delta.files import delete, lake_file
 from catchment.sink.delta.kept.hold import hold
 from catchment.sink.delta.layout import Tail, epoch_app, epochs_dir, kept_dir, versions_dir
+from catchment.sink.delta.log.condemned import condemn
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.thinning import checkpoints_of, floor_of, needless
 from catchment.sink.delta.plain.generation import generation
@@ -101,7 +102,7 @@ class Cleaner:
 
     def _clean_staged(self, keeping: Keeping) -> int:
         """Delete rows that waited for a cut when their run ended: no epoch ever names them."""
-        left = staged_before(self._root, world.now_us() / 1e6 - keeping.attempt_seconds)
+        left = staged_before(self._root, self._feed, world.now_us() / 1e6 - keeping.attempt_seconds)
         for path in left:
             delete(path)
         return len(left)
@@ -114,7 +115,7 @@ class Cleaner:
         followed = self._follow(log)
         window = followed.window(on, keeping.seconds)
         self._thin_out(followed, there, window, keeping.seconds + OPEN_SECONDS)
-        return _delete_all(log.directory, unneeded(there, window))
+        return self._delete_unneeded(followed, there, window, keeping)
 
     def _clean_copy(self, row: EpochRow, shape: TableShape, keeping: Keeping) -> int:
         plain, tail = self._logs(shape)
@@ -159,8 +160,20 @@ class Cleaner:
         kept = {one.version for one in held.versions}
         self._thin_out(followed, there, window, max(LOG_SECONDS, seconds + ATTEMPT_SECONDS), kept)
         deleted = self._clean_replaced_copies(shape, log, window)
-        deleted += _delete_all(log.directory, unneeded(there, window, held.files))
+        deleted += self._delete_unneeded(followed, there, window, keeping, held.files)
         return deleted + _delete_all(log.directory, old_changes(there, seconds))
+
+    def _delete_unneeded(
+        self, followed: Followed, there: Present, window: Window, keeping: Keeping, held: Collection[str] = ()
+    ) -> int:
+        """Delete the data files that nobody needs. Those of attempts that seem to be lost are condemned first; what was
+        committed until then stays."""
+        log, names = followed.log, set(unneeded(there, window, held))
+        on = log.newest()
+        if on is not None and not names <= window.replaced:
+            now = followed.window(condemn(log, on), keeping.seconds)
+            names -= now.files
+        return _delete_all(log.directory, names)
 
     def _clean_replaced_copies(self, shape: TableShape, log: DeltaLog, window: Window) -> int:
         copy = (shape.table, shape.generation)

@@ -66,7 +66,7 @@ def erase(order: UpkeepOrder, erasure: Erasure) -> Erased:
         if not erasing.passes(first=number == 0):
             break
     # Rows that wait for their cut are read again.
-    for staged in staged_before(location(order.root), math.inf):
+    for staged in staged_before(location(order.root), order.feed, math.inf):
         delete(staged)
     # Behind the data files: whoever makes a side file looks first whether its data file is there.
     order.index_of(erasure.table).erase()

@@ -45,7 +45,7 @@ class DeltaLake:
         self._tables = DeltaSink(self._root, self._feed, after_table)
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
-        self.stage = LakeStage(self._root)
+        self.stage = LakeStage(self._root, self._feed)
         self._plain: dict[TableId, DeltaLog] = {}  # of those that are waited for
 
     def newest(self) -> EpochRow | None:

@@ -1,6 +1,7 @@
 """What a plain table needs from time to time: to be settled, its files joined, its tail trimmed."""
 
 from collections.abc import Callable
+from functools import partial
 
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.log.checkpoint import checkpoint
@@ -42,14 +43,14 @@ def _join(order: SettleOrder, fault: Injector) -> None:
     left, size = JOINS_MAX, FileSize(order.shape.arrangement.file_bytes)
     while left > 0:
         on = order.plain.newest()
-        if on is not None and on.transactions.get(order.app, 0) > order.until:
+        if on is None or on.transactions.get(order.app, 0) > order.until:
             return  # somebody has settled a later epoch, which may have other columns and types
-        chosen = due(on, size)[:left] if on is not None else []
-        joins = list(each(lambda files: join.prepare(order.plain.directory, order.shape, files), chosen))
+        chosen = due(on, size)[:left]
+        joins = list(each(partial(join.prepare, order.plain.directory, order.shape, on), chosen))
         if not any(joins):
             return
         fault(Fault.DURING_SETTLE)
         for joined in joins:
             if joined is not None:
-                join.commit(order.plain, joined)
+                join.commit(order, joined)
         left -= len(chosen)
