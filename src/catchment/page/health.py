@@ -17,7 +17,7 @@ class Health:
     the loop; any thread may ask."""
 
     def __init__(self, interval: float) -> None:
-        self._seconds = PATIENCE_SECONDS + interval
+        self._interval = interval
         self._doing = "starting"
         self._turned: float | None = None
 
@@ -34,7 +34,7 @@ class Health:
         if self._turned is None:
             return f"no epoch yet: {self._doing}"
         silent = world.steady_seconds() - self._turned
-        if silent <= self._seconds:
+        if silent <= PATIENCE_SECONDS + self._interval:
             return ""
         return "; ".join((f"no epoch and no rest for {silent:.0f} s", *map(str, troubles)))
 

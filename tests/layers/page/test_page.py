@@ -104,7 +104,6 @@ def await_health(port: int, status: int = 200) -> None:
 @pytest.mark.promise("the status page shows a run, whether it is healthy, and no secret")
 def test_what_it_shows_of_a_run(steps: Steps, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred clients that say nothing hold it up as little as the clients that ask."""
-    monkeypatch.setattr("catchment.page.health.PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr("catchment.page.history.STEP_SECONDS", 1)
     monkeypatch.setattr(server, "_READ_SECONDS", 0.3)
     monkeypatch.setattr(kept, "REFRESH_SECONDS", 0.1)
@@ -122,6 +121,7 @@ def test_what_it_shows_of_a_run(steps: Steps, port: int, monkeypatch: pytest.Mon
         must_show_the_copy(steps, port)
         must_be_complete_and_hide_secrets(steps, port)
         hang.set()
+        monkeypatch.setattr("catchment.page.health.PATIENCE_SECONDS", 1.0)
         await_health(port, 503)
         assert asked(port, "/healthz")[1].startswith("no epoch and no rest for ")
         assert shown(port)["fault"].startswith("no epoch and no rest for ")

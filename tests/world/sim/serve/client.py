@@ -191,8 +191,7 @@ class _Following:
             else:
                 assert self.ledger is not None
                 since = self.ledger.cut.places if self.ledger.cut is not None else {}
-                told = self.ledger.take(events)
-                judge.settle(self.ledger, told, text, views)
+                self.ledger, told = judge.follow(self.ledger, events, text, views)
                 if self.habits.aligned:
                     self.sim.skew.take(self.ledger, told, since)
             if self.given is not None:
@@ -238,14 +237,15 @@ class _Following:
             raise Wrong(f"{client}: a gap that it did not ask for")
         # It names a place up to which nothing was to be told since the last vgtid.
         events, self.events = self.events, []
-        self.sim.judge.settle(self.ledger, self.ledger.take(events), gap.since, self.habits.wanted.views)
+        views = self.habits.wanted.views
+        self.ledger, _ = self.sim.judge.follow(self.ledger, events, gap.since, views)
         client.gaps += 1
         self._keep()
         if self.rng.random() < 0.5:
             raise _Left
         before = self.ledger.cut
         self.ledger = Ledger()
-        self.sim.judge.begin(self.ledger, gap.until, self.habits.wanted.views)
+        self.sim.judge.begin(self.ledger, gap.until, views)
         assert before is not None
         assert self.ledger.cut is not None
         if any(self.ledger.cut.places[shard] < place for shard, place in before.places.items()):

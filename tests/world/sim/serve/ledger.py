@@ -57,17 +57,19 @@ class Told:
 @dataclass
 class Ledger:
     """`text`: the last vgtid, and `cut` what it says; None before the first. `logs`: of each shard, those that the
-    stream may be reading. `exact`: no copy goes on, and nothing was left out since."""
+    stream may be reading. `others`: what the client has if it began in other logs, which had the same places."""
 
     text: str = ""
     cut: Cut | None = None
     rows: dict[Where, dict[int, Values]] = field(default_factory=dict)
     logs: dict[str, list[History]] = field(default_factory=dict)
+    others: list["Ledger"] = field(default_factory=list)
 
     def copy(self) -> "Ledger":
         """The same, for a client that keeps it. Rows themselves never change."""
         rows = {where: dict(held) for where, held in self.rows.items()}
-        return Ledger(self.text, self.cut, rows, dict(self.logs))
+        others = [other.copy() for other in self.others]
+        return Ledger(self.text, self.cut, rows, dict(self.logs), others)
 
     def take(self, events: Iterable[Event]) -> Told:
         """Apply the events between two vgtids. Raises Wrong where one cannot follow what is there."""

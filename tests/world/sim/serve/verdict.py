@@ -7,8 +7,9 @@ since the vgtid before must be the shards' transactions between the two places: 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
-from catchment.serve.stream.events import Ddl, LastPk, Row
+from catchment.serve.stream.events import Ddl, Event, LastPk, Row
 from tests.world.sim.history import Group, History, Place
 from tests.world.sim.serve.cut import Copied, Cut, ShardCut, read
 from tests.world.sim.serve.ledger import Ledger, Told, Transaction, Wrong, values_of
@@ -36,15 +37,48 @@ class Judge:
     copying: int = 0
 
     def begin(self, ledger: Ledger, text: str, views: Mapping[str, View]) -> None:
-        """The client begins at a vgtid, with the rows that a shard's tables have there as far as they are copied."""
-        ledger.text, ledger.cut = text, read(text)
-        ledger.logs, ledger.rows = {}, {}
-        for shard, stands in ledger.cut.shards.items():
-            logs = self._logs(ledger, shard, stands)
-            if not logs or stands.tables.keys() != views.keys():
-                raise Wrong(f"{shard} begins at {stands}")
-            for table, copied in stands.tables.items():
-                ledger.rows[shard, table] = _state(logs[0], table, stands.place, copied, views[table])
+        """The client begins at a vgtid, with the rows that a shard's tables have there as far as they are copied. Of a
+        shard that was reset within a second several logs may hold that place: the client has the rows of one of them.
+        """
+        cut = read(text)
+        ledger.logs = {}
+        logs = [self._logs(ledger, shard, stands) for shard, stands in cut.shards.items()]
+        if not all(logs) or any(stands.tables.keys() != views.keys() for stands in cut.shards.values()):
+            raise Wrong(f"it begins at {cut.shards}")
+        begun = [self._begun(text, dict(zip(cut.shards, one, strict=True)), views) for one in product(*logs)]
+        first, *others = reversed(begun)  # most likely those that the servers have now
+        ledger.text, ledger.cut, ledger.rows, ledger.logs = text, cut, first.rows, first.logs
+        ledger.others = others
+
+    def _begun(self, text: str, logs: Mapping[str, History], views: Mapping[str, View]) -> Ledger:
+        """What a client has at a vgtid if these are the shards' logs."""
+        cut = read(text)
+        rows = {
+            (shard, table): _state(logs[shard], table, stands.place, copied, views[table])
+            for shard, stands in cut.shards.items()
+            for table, copied in stands.tables.items()
+        }
+        return Ledger(text, cut, rows, {shard: [log] for shard, log in logs.items()})
+
+    def follow(
+        self, ledger: Ledger, events: Sequence[Event], text: str, views: Mapping[str, View]
+    ) -> tuple[Ledger, Told]:
+        """The ledger at the client's next vgtid, and what came up to it. Raises Wrong where the events suit none of the
+        logs in which the client may have begun."""
+        found: list[tuple[Ledger, Told]] = []
+        faults: list[Wrong] = []
+        for one in (ledger, *ledger.others):
+            try:
+                told = one.take(events)
+                self.settle(one, told, text, views)
+                found.append((one, told))
+            except Wrong as fault:
+                faults.append(fault)
+        if not found:
+            raise faults[0]
+        after, told = found[0]
+        after.others = [other for other, _ in found[1:]]
+        return after, told
 
     def settle(self, ledger: Ledger, told: Told, text: str, views: Mapping[str, View]) -> None:
         """The client's next vgtid, up to which `told` was applied. Raises Wrong."""
