@@ -168,8 +168,8 @@ OF_LAKE = (
     Mistake(
         name="the cleaner deletes files that kept epochs need",
         file="sink/delta/upkeep/clean.py",
-        right="unneeded(there, window, held.files)",
-        wrong="unneeded(there, window, ())",
+        right="keeping, held.files)",
+        wrong="keeping)",
         found_by="promises/exact/test_kept.py::test_days_of_a_feed",
     ),
     Mistake(
@@ -405,6 +405,34 @@ OF_LAKE = (
         right="    if shard in standing.absent:\n",
         wrong="    if shard not in standing.cut.shards:\n",
         found_by="layers/feed/test_mender.py::test_what_hinders_may_pass_and_is_waited_for",
+    ),
+    Mistake(
+        name="a join commits a file that the cleaner has condemned",
+        file="sink/delta/plain/join.py",
+        right="    if condemned(on) != joined.condemned:\n        return None\n",
+        wrong="",
+        found_by="layers/sink/test_clean.py::test_a_join_whose_file_the_cleaner_took_is_not_committed[False]",
+    ),
+    Mistake(
+        name="a tail that is brought back says that it was trimmed later",
+        file="sink/delta/upkeep/restore.py",
+        right="            Txn(trimmed, then.transactions.get(trimmed, 0)),\n",
+        wrong="",
+        found_by="layers/sink/test_put_back.py::test_tables_that_were_settled_later_are_taken_back_whole[None]",
+    ),
+    Mistake(
+        name="a commit builds on a version that another copy of the lake has",
+        file="sink/delta/log/delta_log.py",
+        right="return content is not None and _seal(content) == known.seal",
+        wrong="return content is not None",
+        found_by="layers/sink/test_put_back.py::test_nothing_is_committed_on_a_version_that_another_copy_has",
+    ),
+    Mistake(
+        name="the stop of a run cancels all jobs of its Spark",
+        file="engine/spark.py",
+        right="cancelJobGroup(self._group)",
+        wrong="cancelAllJobs()",
+        found_by="layers/engine/test_spark.py::test_a_job_of_the_host_goes_on_when_ours_is_cancelled",
     ),
     Mistake(
         name="a join mixes partitions",
