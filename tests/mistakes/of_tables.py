@@ -154,6 +154,13 @@ OF_TABLES = (
         found_by="promises/exact/test_leaving.py::test_a_table_leaves_and_comes_back",
     ),
     Mistake(
+        name="tables that come together enter one in each epoch",
+        file="feed/newcomers.py",
+        right="            if entered is not None and world.steady_seconds() > until:\n",
+        wrong="            if entered is not None:\n",
+        found_by="promises/exact/test_newcomers.py::test_tables_that_come_together_enter_together",
+    ),
+    Mistake(
         name="a new table enters though another feed writes it",
         file="feed/newcomers.py",
         right="        self._sink.must_be_free(entering)\n",

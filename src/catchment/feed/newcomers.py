@@ -52,6 +52,8 @@ _PAUSE_SECONDS = 0.05
 _PAUSE_SECONDS_MAX = 60.0
 # A stale table that entered and stopped again before its copy was complete: the first time it enters again at once.
 _RETURN_SECONDS = 1.0
+# So long a turn lets tables enter: an epoch has as many of them as are ready by then.
+_TOGETHER_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +78,8 @@ class _Seen:
 
 
 class Newcomers:
-    """Lets tables enter a feed, one at a time. The loop's thread alone uses it. `waiting` says which tables the feed
-    does not carry yet."""
+    """Lets tables enter a feed, those that are ready together. The loop's thread alone uses it. `waiting` says which
+    tables the feed does not carry yet."""
 
     def __init__(
         self,
@@ -102,33 +104,51 @@ class Newcomers:
         self._returned: dict[TableId, tuple[int, float]] = {}
 
     def next(self, standing: Manifest) -> Manifest | None:
-        """An epoch that ends where `standing` does and has one table more; None where none can enter now.
+        """An epoch that ends where `standing` does and has more tables; None where none can enter now. After
+        _TOGETHER_SECONDS those that are left wait for the next one: meanwhile the feed reads no log.
 
         What keeps a table out is logged once. It is tried again when the servers have proven more visible and a pause
         is over, and never ends a run.
         """
+        entered: Manifest | None = None
+        deltas: list[TableDelta] = []
+        changes = 0
+        base, until = standing, world.steady_seconds() + _TOGETHER_SECONDS
         for table in self._due(standing):
-            self._tried[table] = self._known(standing, table)
-            try:
-                entered = self._without(standing, table) or self._with(standing, table)
-            except ParentFirst as error:
-                self._behind[table] = error.parent
+            if entered is not None and world.steady_seconds() > until:
+                break
+            found = self._tried_with(base, table)
+            if found is None:
                 continue
-            except CatchmentError as error:
-                if isinstance(error, Unsupported):
-                    self._refused.add(table)
-                self._put_off(table, str(error))
-                continue
-            if table in entered.tables:
-                _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
-            if standing.stale_since(table) is not None:
-                self._return(table)
-            self._failures.pop(table, None)
-            self._told.pop(table, None)
-            self._refused.discard(table)
-            self._behind = {child: parent for child, parent in self._behind.items() if parent != table}
-            return entered
-        return None
+            deltas += found.deltas
+            changes += found.changes
+            entered = replace(found, deltas=tuple(deltas), changes=changes)
+            # The next one is added as if all of this had been there before.
+            base = replace(entered, cut=replace(entered.cut, epoch=standing.epoch))
+        return entered
+
+    def _tried_with(self, standing: Manifest, table: TableId) -> Manifest | None:
+        """The epoch with a table, or without one that no shard has any more; None where it cannot be yet."""
+        self._tried[table] = self._known(standing, table)
+        try:
+            entered = self._without(standing, table) or self._with(standing, table)
+        except ParentFirst as error:
+            self._behind[table] = error.parent
+            return None
+        except CatchmentError as error:
+            if isinstance(error, Unsupported):
+                self._refused.add(table)
+            self._put_off(table, str(error))
+            return None
+        if table in entered.tables:
+            _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+        if standing.stale_since(table) is not None:
+            self._return(table)
+        self._failures.pop(table, None)
+        self._told.pop(table, None)
+        self._refused.discard(table)
+        self._behind = {child: parent for child, parent in self._behind.items() if parent != table}
+        return entered
 
     def _due(self, standing: Manifest) -> list[TableId]:
         """The tables that may enter and whose pause is over: stale ones, and those that every shard has and that are

@@ -1,11 +1,15 @@
 """A statement of the log as text, read: its words, what kind it is, and what it names."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from catchment.schema.conditions import UNKNOWN, Conditions
 from catchment.schema.names import Name, in_lower_case, named
 from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, words_of
 from catchment.schema.verbs import Act, kind_of, query_of
+
+# Each table that enters a feed has the log of its birth read again, and with it the statements of all others.
+_KEPT, _KEPT_CHARACTERS = 2_000, 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,12 @@ def read_text(
     folds: bool = False,
 ) -> Text:
     """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
+    read = _read if len(sql) <= _KEPT_CHARACTERS else _read.__wrapped__
+    return read(sql, default_schema, mysql, sql_mode, time, folds)
+
+
+@lru_cache(_KEPT)
+def _read(sql: str, default_schema: str, mysql: bool, sql_mode: int | None, time: int, folds: bool) -> Text:
     try:
         words = words_of(sql, mysql=mysql, sql_mode=sql_mode)
     except AmbiguousText as why:

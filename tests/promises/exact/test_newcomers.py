@@ -8,6 +8,7 @@ import pytest
 
 from catchment.api.epochs import epochs
 from catchment.api.read import read
+from catchment.feed import newcomers
 from catchment.model.errors import ConfigError
 from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.conftest import Servers
@@ -15,6 +16,7 @@ from tests.promises.exact.feedrun import FeedRun, Thread
 from tests.promises.exact.manifests import born_on, carried, manifests, must_be_equal, newest
 from tests.promises.exact.steps import Steps, caught_up
 from tests.world.oracle import Oracle
+from tests.world.patience import PATIENCE_SECONDS
 
 KEY = ("id", "n")
 # With these words it is not born in the log: so its rows are copied.
@@ -40,6 +42,7 @@ CASES = {
     ),
     "nothing": (["CREATE TABLE IF NOT EXISTS {t} (id INT PRIMARY KEY)"], ("id",)),
 }
+MANY, FEW = 12, 2
 COLUMNS = {name: columns for name, (_, columns) in CASES.items()}
 
 
@@ -90,6 +93,22 @@ def test_tables_enter_and_what_keeps_them_out_is_told(steps: Steps, caplog: pyte
     ends = {**COLUMNS, "altered": ("id", "m"), "awaited": KEY, "late": KEY}
     must_be_equal(steps, ends)
     must_have_no_rows_before(steps, "copied")
+
+
+def test_tables_that_come_together_enter_together(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema for each tenant, or a dump that is restored: not an epoch for each table."""
+    monkeypatch.setattr(newcomers, "_TOGETHER_SECONDS", PATIENCE_SECONDS)
+    names = [f"n{number}" for number in range(MANY)]
+    made = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", NEW)  # one in two is copied
+    for number, name in enumerate(names):
+        steps.everywhere(made[number % 2].format(t=name), ROWS.format(t=name))
+    for number in range(2):  # those that are copied have to be proven visible
+        steps.everywhere(*PROOF)
+        steps.run()
+        begun = {shape.generation for shape in newest(steps).shapes if shape.table.name in names[number::2]}
+        assert len(begun) <= FEW
+    assert carried(newest(steps)) == {"t", *names}
+    must_be_equal(steps, {**dict.fromkeys(names, KEY), "t": ("id",)})
 
 
 def must_have_no_rows_before(steps: Steps, table: str) -> None:
