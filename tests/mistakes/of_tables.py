@@ -154,6 +154,13 @@ OF_TABLES = (
         found_by="promises/exact/test_leaving.py::test_a_table_leaves_and_comes_back",
     ),
     Mistake(
+        name="a feed does not begin while one of its tables is locked",
+        file="source/first_cut.py",
+        right="            if error.retry is not Retry.SAME:\n                raise\n",
+        wrong="            raise\n",
+        found_by="promises/crash/test_work.py::test_a_locked_table_is_copied_later_and_holds_up_no_other",
+    ),
+    Mistake(
         name="tables that come together enter one in each epoch",
         file="feed/newcomers.py",
         right="            if entered is not None and world.steady_seconds() > until:\n",

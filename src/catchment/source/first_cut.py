@@ -1,6 +1,6 @@
 """The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,7 @@ from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta
 from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConfigError, CutMissed, NothingVisible, Unsupported
+from catchment.model.errors import ConfigError, CutMissed, NothingVisible, Retry, ServerSaid, Unsupported
 from catchment.model.image import SIDE
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
@@ -49,8 +49,8 @@ _FILE_START = 4
 
 @dataclass(frozen=True)
 class Origin:
-    """A shard at its first cut: `newest`, the largest key of each table; `left`, the tables whose largest key may have
-    gone since."""
+    """A shard at its first cut: `newest`, the largest key of each table; `left`, the tables of which it is not known or
+    may have gone since."""
 
     position: Position
     tables: dict[TableId, Table]
@@ -149,7 +149,9 @@ def origin_of(
         wordings = read_wordings(session, tables)
         position = first_position(session)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
-        newest = {t.id: newest_key(session, t.id, chunk_key(t)) if copies else None for t in tables.values()}
+        newest, busy = (
+            _newest_keys(session, tables.values()) if copies else (dict.fromkeys(tables), frozenset())
+        )
         comments = read_comments(session, tables)
         again, worded = read_tables(session, tables), read_wordings(session, tables)
         altered = [t for t in tables if (again[t], worded[t]) != (tables[t], wordings[t])]
@@ -164,8 +166,25 @@ def origin_of(
     left = _emptied_since(endpoint, position, tables, behind)
     definitions = definitions_needed(endpoint, position, tables)
     if copies:
-        left |= _left_by_rows(endpoint, position, tables, definitions)
+        left |= busy | _left_by_rows(endpoint, position, tables, definitions)
     return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
+
+
+def _newest_keys(
+    session: Session, tables: Iterable[Table]
+) -> tuple[dict[TableId, Bound | None], frozenset[TableId]]:
+    """The largest key of each table, and the tables of which the server gave none: somebody holds a lock. So one table
+    keeps no other from its begin; its chunks wait for it."""
+    newest: dict[TableId, Bound | None] = {}
+    busy: set[TableId] = set()
+    for table in tables:
+        try:
+            newest[table.id] = newest_key(session, table.id, chunk_key(table))
+        except ServerSaid as error:
+            if error.retry is not Retry.SAME:
+                raise
+            busy.add(table.id)
+    return newest, frozenset(busy)
 
 
 def _carried(found: Mapping[TableId, Table | Unsupported]) -> dict[TableId, Table]:

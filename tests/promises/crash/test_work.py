@@ -114,19 +114,22 @@ def test_workers_of_spark_killed_in_a_chunk_and_then_its_driver(
 def test_a_locked_table_is_copied_later_and_holds_up_no_other(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
+    """It is locked when the feed begins, which asks each table for its largest key, and while others are copied."""
     life = live(pair)
     life.load(400)
     first = next(iter(life.keys))
     holder = pair["-80"].connect()
-    with holder.cursor() as cursor, FeedRun(life.feed) as run:
-        run.wait("an epoch", bool)
-        cursor.execute(f"LOCK TABLES {first} WRITE")
+    holder.cursor().execute(f"LOCK TABLES {first} WRITE")
+    with FeedRun(life.feed) as run:
         run.wait(
             "the others are copied",
-            lambda epochs: all(
-                shard == "-80" and str(table) == first
-                for shard, state in epochs[-1].cut.shards.items()
-                for table in state.copying
+            lambda epochs: (
+                bool(epochs)
+                and all(
+                    shard == "-80" and str(table) == first
+                    for shard, state in epochs[-1].cut.shards.items()
+                    for table in state.copying
+                )
             ),
         )
         assert not run.epochs[-1].cut.copied
