@@ -158,7 +158,7 @@ OF_TABLES = (
         file="source/first_cut.py",
         right="            if error.retry is not Retry.SAME:\n                raise\n",
         wrong="            raise\n",
-        found_by="promises/crash/test_work.py::test_a_locked_table_is_copied_later_and_holds_up_no_other",
+        found_by="layers/source/test_first_cut.py::test_a_table_that_somebody_has_locked_keeps_no_other_from_its_begin",
     ),
     Mistake(
         name="tables that come together enter one in each epoch",

@@ -8,7 +8,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.source import first_cut
+from catchment.source import first_cut, pinned
 
 AFTER = {
     "rows that went away": "DELETE FROM t WHERE id > 5",
@@ -43,3 +43,20 @@ def test_keys_that_went_between_the_cut_and_the_select_are_no_later_ones(
     assert copy.table == TableId(schema, "t")
     assert not copy.done
     assert copy.born_after == ((9,) if after == "nothing" else None)
+
+
+def test_a_table_that_somebody_has_locked_keeps_no_other_from_its_begin(
+    shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(pinned._PINNED, "lock_wait_timeout", "1")
+    schema = fresh_schema(shard)
+    shard.sql(*(f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("a", "b")), database=schema)
+    shard.sql(*(f"INSERT INTO {name} VALUES (7)" for name in ("a", "b")), database=schema)
+    endpoint = Endpoint("s", shard.host, shard.port, "catchment", shard.password)
+    with shard.connect() as holder:
+        holder.cursor().execute(f"LOCK TABLES {schema}.a WRITE")
+        origin = first_cut.origin_of(endpoint, lambda table: table.schema == schema, reserved=())
+    begun = {copy.table.name: copy for copy in origin.state.copies}
+    assert not begun["a"].done
+    assert begun["a"].born_after is None, "rows that come later are copied"
+    assert begun["b"].born_after == (7,)
