@@ -7,6 +7,7 @@ until the new one is complete.
 """
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,6 +78,20 @@ class _Seen:
     born: Born | None
 
 
+@dataclass(slots=True)
+class _Tries:
+    """What came of a table's tries so far. `known`: what was known at the last one. `again`: no other before that
+    (steady seconds). `told`: what was logged of it. `refused`: it cannot be carried as it is. `behind`: the parent that
+    enters first."""
+
+    known: _Known | None = None
+    failures: int = 0
+    again: float = -math.inf
+    told: str = ""
+    refused: bool = False
+    behind: TableId | None = None
+
+
 class Newcomers:
     """Lets tables enter a feed, those that are ready together. The loop's thread alone uses it. `waiting` says which
     tables the feed does not carry yet."""
@@ -94,13 +109,8 @@ class Newcomers:
         self._sink = sink
         self._waiting = waiting
         self._births = births
-        self._failures: dict[TableId, int] = {}
-        self._again: dict[TableId, float] = {}
-        self._told: dict[TableId, str] = {}
-        self._tried: dict[TableId, _Known] = {}
+        self._tries: dict[TableId, _Tries] = {}  # of tables that may enter; others are forgotten
         self._coming: set[TableId] = set()
-        self._refused: set[TableId] = set()
-        self._behind: dict[TableId, TableId] = {}
         self._returned: dict[TableId, tuple[int, float]] = {}
 
     def next(self, standing: Manifest) -> Manifest | None:
@@ -129,25 +139,26 @@ class Newcomers:
 
     def _tried_with(self, standing: Manifest, table: TableId) -> Manifest | None:
         """The epoch with a table, or without one that no shard has any more; None where it cannot be yet."""
-        self._tried[table] = self._known(standing, table)
+        tries = self._tries[table]
+        tries.known = self._known(standing, table)
         try:
             entered = self._without(standing, table) or self._with(standing, table)
         except ParentFirst as error:
-            self._behind[table] = error.parent
+            tries.behind = error.parent
             return None
         except CatchmentError as error:
             if isinstance(error, Unsupported):
-                self._refused.add(table)
-            self._put_off(table, str(error))
+                tries.refused = True
+            _put_off(table, tries, str(error))
             return None
         if table in entered.tables:
             _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
         if standing.stale_since(table) is not None:
             self._return(table)
-        self._failures.pop(table, None)
-        self._told.pop(table, None)
-        self._refused.discard(table)
-        self._behind = {child: parent for child, parent in self._behind.items() if parent != table}
+        self._tries[table] = _Tries(tries.known)
+        for one in self._tries.values():
+            if one.behind == table:
+                one.behind = None
         return entered
 
     def _due(self, standing: Manifest) -> list[TableId]:
@@ -158,6 +169,7 @@ class Newcomers:
             shards.setdefault(one.table, set()).add(one.shard)
         self._coming = set()
         if not shards and not standing.stale:
+            self._tries = {}
             return []
         left = {out.table for out in standing.outside if self._returns(out)}
         known = standing.tables | ({out.table for out in standing.outside} - left)
@@ -171,7 +183,8 @@ class Newcomers:
         stale = {one.table for one in standing.stale}
         self._returned = {table: known for table, known in self._returned.items() if table in stale}
         may = {*new, *renewed}
-        self._coming = may - self._refused
+        self._tries = {table: self._tries.get(table) or _Tries() for table in may}
+        self._coming = {table for table in may if not self._tries[table].refused}
         return [table for table in sorted(may) if self._is_due(standing, table, now)]
 
     def _returns(self, out: Outside) -> bool:
@@ -185,12 +198,13 @@ class Newcomers:
         self._returned[table] = times, world.steady_seconds() + pause
 
     def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
-        if self._behind.get(table) in self._coming or self._returned.get(table, (0, now))[1] > now:
+        tries = self._tries[table]
+        if tries.behind in self._coming or self._returned.get(table, (0, now))[1] > now:
             return False
-        known, tried = self._known(standing, table), self._tried.get(table)
+        known, tried = self._known(standing, table), tries.known
         if tried is None or known.births != tried.births:
             return True
-        return known.floors != tried.floors and self._again.get(table, now) <= now
+        return known.floors != tried.floors and tries.again <= now
 
     def _known(self, standing: Manifest, table: TableId) -> "_Known":
         return _Known(standing.cut.floors, self._births_of(standing, table))
@@ -212,15 +226,6 @@ class Newcomers:
 
     def _evolves(self, table: TableId) -> bool:
         return self._feed.schema_change_of(table) is SchemaChange.EVOLVE
-
-    def _put_off(self, table: TableId, why: str) -> None:
-        failures = self._failures[table] = self._failures.get(table, 0) + 1
-        if failures > _AT_ONCE:
-            pause = min(_PAUSE_SECONDS * 2.0 ** min(failures - _AT_ONCE, 16), _PAUSE_SECONDS_MAX)
-            self._again[table] = world.steady_seconds() + pause
-        if self._told.get(table) != why:
-            self._told[table] = why
-            _log.warning("%s does not enter the feed yet: %s", table, why)
 
     def _with(self, standing: Manifest, table: TableId) -> Manifest:
         """The epoch with the table, on all shards or, of a stale one, on those that have it; raises CatchmentError."""
@@ -326,6 +331,16 @@ class Newcomers:
             return stale.births
         mine = (one for one in self._waiting() if one.table == table)
         return self._births.known(table, {one.shard: one.birth for one in mine if one.birth is not None})
+
+
+def _put_off(table: TableId, tries: _Tries, why: str) -> None:
+    tries.failures += 1
+    if tries.failures > _AT_ONCE:
+        pause = min(_PAUSE_SECONDS * 2.0 ** min(tries.failures - _AT_ONCE, 16), _PAUSE_SECONDS_MAX)
+        tries.again = world.steady_seconds() + pause
+    if tries.told != why:
+        tries.told = why
+        _log.warning("%s does not enter the feed yet: %s", table, why)
 
 
 def table_seen(
