@@ -4,6 +4,13 @@ from tests.mistakes.planted import Mistake
 
 OF_OPERATIONS = (
     Mistake(
+        name="a PostgreSQL that refuses connections ends a run",
+        file="state/refusals.py",
+        right='return type(cause).__name__ == "OperationalError"',
+        wrong="return False",
+        found_by="promises/crash/test_store_in_postgres.py::test_a_run_goes_on_over_restarts_of_its_store",
+    ),
+    Mistake(
         name="a run does not wait for its state store",
         file="state/patience.py",
         right="            if patience is None or patience.stop.is_set():\n",

@@ -55,10 +55,31 @@ class PrivatePostgres:
         """Where JDBC finds it."""
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
 
+    @property
+    def store_url(self) -> str:
+        """Where a feed has its state store in it."""
+        return f"postgresql+psycopg://{USER}:{self.password}@127.0.0.1:{self.port}/postgres"
+
     def sql(self, statement: str) -> str:
         """What psql prints of a statement, unaligned and without headers. Raises CalledProcessError."""
         command = [*self._psql, "-c", statement]
         return subprocess.run(command, env=self._login, capture_output=True, text=True, check=True).stdout
+
+    def stop(self) -> None:
+        """Shut it down without waiting for its clients (PostgreSQL, Fast Shutdown)."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def start(self) -> None:
+        """Start it again with its data, at the port that it had."""
+        self._process = _launcher.submit(self._launch).result()
+        assert self._answers(), self._log.read_text()[-2000:]
 
     @contextmanager
     def held(self, statement: str) -> Iterator[None]:
@@ -157,14 +178,7 @@ class PrivatePostgres:
         return not ended()
 
     def _close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGINT)  # without waiting for clients
-            try:
-                process.wait(PATIENCE_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
 
