@@ -25,6 +25,13 @@ OF_OPERATIONS = (
         found_by="promises/crash/test_work.py::test_a_table_altered_in_no_log_is_named_and_the_others_go_on",
     ),
     Mistake(
+        name="lines of the log have no time",
+        file="cli/log.py",
+        right='        head = f"{_time(record)} {record',
+        wrong='        head = f"{record',
+        found_by="promises/crash/test_stop.py::test_a_run_keeps_a_log_and_says_in_its_last_line_that_it_was_stopped",
+    ),
+    Mistake(
         name="a password file is read once",
         file="config/values.py",
         right="            return _read_file(self._path)\n        except",

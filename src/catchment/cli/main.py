@@ -7,12 +7,12 @@ import logging
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from types import FrameType
 
 import click
 
+from catchment.cli.log import CommandLog
 from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.cli.signals import STOPPING, Heard
 from catchment.cli.start import VERSION
@@ -85,32 +85,32 @@ def cli() -> None:
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. A command returns its own code, or None for 0."""
     command = next((argument for argument in arguments if argument in _COMMANDS), "")
-    try:
-        with needing(f"catchment {command}", "serve" if command == "serve" else "local"):
-            result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False)
-    except (click.Abort, KeyboardInterrupt):
-        return _stopped()
-    except Exception as error:
-        # A signal to all processes of a service ends Java, too, and what breaks by that hides the interrupt.
-        return _stopped() if _signals.were_heard else _failed(error)
-    return result if isinstance(result, int) else 0
+    with CommandLog() as log:
+        try:
+            with needing(f"catchment {command}", "serve" if command == "serve" else "local"):
+                result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False, obj=log)
+        except (click.Abort, KeyboardInterrupt):
+            return _stopped(log)
+        except Exception as error:
+            # A signal to all processes of a service ends Java, too, and what breaks by that hides the interrupt.
+            return _stopped(log) if _signals.were_heard else _failed(error, log)
+        return result if isinstance(result, int) else 0
 
 
-def _stopped() -> int:
-    click.echo("catchment: stopped; the same command goes on from here", err=True)
+def _stopped(log: CommandLog) -> int:
+    log.say("stopped; the same command goes on from here")
     return EXIT_INTERRUPTED
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, log: CommandLog) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
     if isinstance(error, CatchmentError):
-        click.echo(f"catchment: {error}", err=True)
+        log.say(str(error), error=error)
         return error.exit_code
     # The one place for our own faults: exit code 1 would mean "verify found a difference".
-    traceback.print_exception(error)
-    click.echo("catchment: a fault of this program; please report the lines above", err=True)
+    log.report(error)
     return CatchmentError.exit_code
 
 

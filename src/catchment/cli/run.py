@@ -1,5 +1,6 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
+import logging
 import os
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from catchment.cli.log import current_log, log_options
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.cli.signals import stopped_by_signals
 from catchment.config import Feed, load
@@ -24,6 +26,8 @@ from catchment.screen.progress import RunView
 from catchment.state.faults import from_environment
 from catchment.state.notes import exit_code_of
 from catchment.watch.report import Observer
+
+_log = logging.getLogger("catchment.run")
 
 
 @dataclass(frozen=True)
@@ -74,31 +78,55 @@ class _Asked:
     type=click.Choice(["json"]),
     help="For programs: print what happens as lines of JSON, one for each event, at once, and nothing else.",
 )
+@log_options
 def run(file: Path, until_caught_up: bool, leave: tuple[str, ...], standby: bool, events: str | None) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
+    log = current_log()
+    screen = events is None and not log.is_asked_for and sys.stdout.isatty()
+    # What goes on is told by the screen, or by the events.
+    log.keep("info" if events is None and not screen else "warning", lines=not screen)
     feed = load(file)
+    log.of_feed(feed.name)
     asked = _Asked(feed, usual_ports(prepared(feed)), until_caught_up, tables_of("--leave", leave), standby)
-    outcome = _shown(asked) if events is None else _told_as_events(asked)
-    return _exit_code(outcome)
+    if events is not None:
+        return _exit_code(_told_as_events(asked))
+    return _exit_code(_shown(asked) if screen else _logged(asked))
 
 
 def _shown(asked: _Asked) -> Outcome:
-    """Run for a person, at a terminal or with a log."""
-    screen = sys.stdout.isatty()
-    view = RunView(asked.feed.name, None if screen else click.echo)
-    with _on_terminal(asked.feed, view) if screen else _without_terminal() as stop:
+    """Run for a person at a terminal."""
+    view = RunView(asked.feed.name, None)
+    with _on_terminal(asked.feed, view) as stop:
         outcome = asked.run(view.observer(), stop)
+    click.echo(_end_of(outcome, view))
+    for line in _left(outcome):
+        click.echo(line, err=True)
+    return outcome
+
+
+def _logged(asked: _Asked) -> Outcome:
+    """Run with a log."""
+    view = RunView(asked.feed.name, lambda line: _log.info("%s", line))
+    with _without_terminal() as stop:
+        outcome = asked.run(view.observer(), stop)
+    for line in _left(outcome):
+        _log.warning("%s", line)
+    _log.info("%s: %s", asked.feed.name, _end_of(outcome, view))
+    return outcome
+
+
+def _end_of(outcome: Outcome, view: RunView) -> str:
     how, seen = "stopped" if outcome.stopped else "caught up", view.seen
-    click.echo(
+    return (
         f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
         "changes applied"
     )
-    if not outcome.stopped:
-        for line in outcome.left:
-            click.echo(f"not caught up: {line}", err=True)
-    return outcome
+
+
+def _left(outcome: Outcome) -> list[str]:
+    return [] if outcome.stopped else [f"not caught up: {line}" for line in outcome.left]
 
 
 def _told_as_events(asked: _Asked) -> Outcome:

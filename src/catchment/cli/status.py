@@ -10,6 +10,7 @@ import click
 from catchment.cli.output import columns, duration, feed_argument, json_option, show
 from catchment.cli.table_lines import table_lines
 from catchment.config import load
+from catchment.model.named import by_cause, tables_named
 from catchment.model.progress import THROUGH
 from catchment.model.strategy import Strategy
 from catchment.screen.until import until
@@ -70,8 +71,9 @@ def _lines(status: Status) -> Iterable[str]:
         yield f"until both are through: {until(status.whole)}"
     for table in status.tables:
         yield from table.refused
-        if table.as_of:
-            yield f"{table.table} stands as of {table.as_of}: {table.reason}"
+    causes = [(one.table, f"(readers see {one.as_of}): {one.reason}") for one in status.tables if one.as_of]
+    for said, tables in by_cause(causes).items():
+        yield f"{tables_named(tables)} stale {said}"
     yield from _not_carried(status)
     for one in status.settings:
         yield f"{one.name}={one.value}, set by {one.user} at {one.since}; the feed file said {one.file_value}"

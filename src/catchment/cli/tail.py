@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from catchment import world
+from catchment.cli.log import current_log, log_options
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument
 from catchment.cli.pipe import Pipe
 from catchment.cli.tail_avro import tell_as_avro
@@ -64,6 +65,7 @@ _Lines = TableLines | JsonLines | DebeziumLines
     show_default=True,
     help="What becomes of shards that the source has got since the vgtid.",
 )
+@log_options
 def tail_command(
     file: Path,
     begin: str,
@@ -78,6 +80,8 @@ def tail_command(
 
     Reads the shards alone, by the feed file's `source`: no lake, no state store, and no run of the feed is needed.
     """
+    log = current_log()
+    log.keep("warning", lines=False)
     if tombstones and form != "debezium":
         raise ConfigError("--tombstones: only --format debezium has such messages")
     if until_copied and begin == CURRENT:
@@ -98,7 +102,7 @@ def tail_command(
                 _tell(events, _lines_of(form, tombstones=tombstones), pipe, kept, until_copied=until_copied)
     except KeyboardInterrupt:
         on = f"; --from @{vgtid_file} goes on from there" if vgtid_file else ""
-        click.echo(f"catchment: stopped{on}", err=True)
+        log.say(f"stopped{on}")
         return EXIT_INTERRUPTED
     return 0
 

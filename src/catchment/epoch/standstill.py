@@ -11,7 +11,10 @@ from typing import TypeVar
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.differences import replaced
+from catchment.model.log_fields import about
+from catchment.model.named import by_cause, tables_named
 from catchment.model.refusal import Refusal
+from catchment.model.shared_troubles import SharedTroubles
 from catchment.model.table import ShardTable
 
 # With the pauses between the tries (feed/pauses.py) one to two minutes: a run that is to catch up waits no longer.
@@ -39,6 +42,7 @@ class Standstill:
         self.refusals: tuple[Refusal, ...] = ()
         self._known: dict[ShardTable, Refusal] = {}
         self._held: dict[str, int] = {}
+        self._logged = SharedTroubles[ShardTable]()
 
     def count(
         self,
@@ -51,6 +55,7 @@ class Standstill:
         """Take in an epoch: the cuts before and after it, chunks refused, why tables had none, and why no table of a
         shard had any. Nothing of this ends a run, since the changes of all other tables are followed."""
         known = dict(self._known)
+        copied_again: list[ShardTable] = []
         reasons: dict[ShardTable, str] = {}
         for chunk, reason in refused:
             reasons.setdefault(chunk.of, reason)
@@ -58,12 +63,17 @@ class Standstill:
         for shard, state in after.shards.items():
             for place in replaced(before.shards[shard].copies, state.copies):
                 copied = ShardTable(shard, state.copies[place].table)
-                known.pop(copied, None)
+                if known.pop(copied, None) is not None:
+                    copied_again.append(copied)
                 reasons.pop(copied, None)
         reasons, known = _still_copied(reasons, after), _still_copied(known, after)
+        new: list[Refusal] = []
         for of, reason in reasons.items():
             last = known.get(of)
-            known[of] = _told(Refusal(*of, reason, last.epochs + 1 if last else 1), last)
+            known[of] = refusal = Refusal(*of, reason, last.epochs + 1 if last else 1)
+            if _is_news(refusal, last):
+                new.append(refusal)
+        self._tell(new, copied_again, [of for of in self._known if of not in known])
         self._known = known
         self.refused = tuple(known.values())
         self.refusals = (*self.refused, *self._held_back(after, held))
@@ -73,15 +83,37 @@ class Standstill:
         """The tables whose copies stand still."""
         return frozenset(ShardTable(one.shard, one.table) for one in self.refused if one.epochs >= STILL_FROM)
 
+    def _tell(self, new: Sequence[Refusal], copied: Sequence[ShardTable], gone: Sequence[ShardTable]) -> None:
+        """One line for each trouble when it begins, and one when the last of its tables is copied again."""
+        for said, refused in by_cause((one, one.said) for one in new).items():
+            tables, shard = [one.table for one in refused], refused[0].shard
+            _log.warning("%s %s", tables_named(tables), said, extra=about(shard=shard, tables=tables))
+            self._logged.begin([ShardTable(shard, table) for table in tables])
+        for over in self._logged.passed(copied, gone):
+            tables, shard = [table for _, table in over], over[0].shard
+            _log.info(
+                "%s copied again on shard %s",
+                tables_named(tables),
+                shard,
+                extra=about(shard=shard, tables=tables),
+            )
+
     def _held_back(self, cut: Cut, held: Mapping[str, str]) -> list[Refusal]:
         """What is not copied on shards held for long, of which each is logged once."""
+        for shard in self._held.keys() - held.keys():
+            if self._held[shard] >= _HELD_FROM:
+                _log.info("shard %s: rows are copied again", shard, extra=about(shard=shard))
         self._held = {shard: self._held.get(shard, 0) + 1 for shard in held}
         if not held:
             return []
         for shard, epochs in self._held.items():
             if epochs == _HELD_FROM:
                 _log.warning(
-                    "shard %s: no rows were copied in %d epochs in a row: %s", shard, epochs, held[shard]
+                    "shard %s: no rows were copied in %d epochs in a row: %s",
+                    shard,
+                    epochs,
+                    held[shard],
+                    extra=about(shard=shard),
                 )
         return [
             Refusal(shard, table, held[shard], epochs)
@@ -98,10 +130,8 @@ def _still_copied(of_tables: dict[ShardTable, V], cut: Cut) -> dict[ShardTable, 
     return {of: value for of, value in of_tables.items() if of.table in copying[of.shard]}
 
 
-def _told(refusal: Refusal, last: Refusal | None) -> Refusal:
-    """The refusal, logged once it has lasted, and again when the reason is another one."""
-    if refusal.epochs == LOGGED_FROM or (
-        refusal.epochs > LOGGED_FROM and last is not None and last.reason != refusal.reason
-    ):
-        _log.warning("%s", refusal)
-    return refusal
+def _is_news(refusal: Refusal, last: Refusal | None) -> bool:
+    """Whether the log is to have it: once it has lasted, and again when the reason is another one."""
+    if refusal.epochs == LOGGED_FROM:
+        return True
+    return refusal.epochs > LOGGED_FROM and last is not None and last.reason != refusal.reason

@@ -7,6 +7,7 @@ from catchment import world
 from catchment.model.epoch import Commit, Manifest
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, SinkAway
+from catchment.model.log_fields import about
 from catchment.model.retries import is_waited_for, may_repeat, pause_seconds
 from catchment.sink.port import Sink
 from catchment.state.faults import Fault, Injector, no_fault
@@ -65,6 +66,7 @@ class Applier:
             epoch_text(manifest.epoch),
             failures,
             error,
+            extra=about(error=error),
         )
 
     def _apply(self, manifest: Manifest) -> Commit:

@@ -35,6 +35,7 @@ from catchment.model.column_rule import MaskKey
 from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
+from catchment.model.log_fields import about
 from catchment.model.source import Endpoint
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
@@ -354,7 +355,7 @@ class Loop:
             if isinstance(receipt, ChunkReceipt):
                 self._planner.learn(receipt)
             elif isinstance(receipt.error, TooManyImages):
-                _log.warning("%s", receipt.error)
+                _log.warning("%s", receipt.error, extra=about(shard=receipt.shard, error=receipt.error))
                 self._planner.shrink(group)
         self._planner.read()
 

@@ -13,6 +13,7 @@ from catchment.epoch.begun_again import BegunAgain, begun_again
 from catchment.feed.moved import Comparison
 from catchment.model.epoch import Manifest
 from catchment.model.errors import LogLost, LogRefused, SourceError, WireError
+from catchment.model.log_fields import about
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.source.each_shard import each_shard
@@ -66,7 +67,11 @@ def _as_named_now(endpoint: Endpoint, verified: Position) -> Position:
     except LogLost:  # a clone, perhaps
         return verified
     _log.warning(
-        "shard %s: the feed knew %s; now it is %s, with the same log", endpoint.shard, verified.server, found
+        "shard %s: the feed knew %s; now it is %s, with the same log",
+        endpoint.shard,
+        verified.server,
+        found,
+        extra=about(shard=endpoint.shard),
     )
     return moved
 

@@ -22,6 +22,7 @@ from catchment.feed.throttle import Throttle
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
+from catchment.model.log_fields import about
 from catchment.model.order import Answer, Kept, Mended
 from catchment.model.retries import may_repeat
 from catchment.model.table import TableId
@@ -86,7 +87,7 @@ class Mender:
                 return None
             if not may_repeat(error, self._failures):
                 raise
-            _log.warning("rows are mended later: %s", error)
+            _log.warning("rows are mended later: %s", error, extra=about(error=error))
             return None
         self._failures = 0
         return found

@@ -24,6 +24,7 @@ from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, SinkError, Unsupported
 from catchment.model.foreign_key import ForeignKey
+from catchment.model.log_fields import about
 from catchment.model.position import LogOffset
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
@@ -149,10 +150,15 @@ class Newcomers:
         except CatchmentError as error:
             if isinstance(error, Unsupported):
                 tries.refused = True
-            _put_off(table, tries, str(error))
+            self._put_off(table, tries, str(error))
             return None
         if table in entered.tables:
-            _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+            _log.info(
+                "%s enters the feed as of epoch %s",
+                table,
+                epoch_text(entered.epoch),
+                extra=about(tables=[table]),
+            )
         if standing.stale_since(table) is not None:
             self._return(table)
         self._tries[table] = _Tries(tries.known)
@@ -226,6 +232,16 @@ class Newcomers:
 
     def _evolves(self, table: TableId) -> bool:
         return self._feed.schema_change_of(table) is SchemaChange.EVOLVE
+
+    def _put_off(self, table: TableId, tries: _Tries, why: str) -> None:
+        tries.failures += 1
+        if tries.failures > _AT_ONCE:
+            pause = min(_PAUSE_SECONDS * 2.0 ** min(tries.failures - _AT_ONCE, 16), _PAUSE_SECONDS_MAX)
+            tries.again = world.steady_seconds() + pause
+        if tries.told != why:
+            if all(one.told != why for one in self._tries.values()):  # what keeps out many tables is one line
+                _log.warning("%s does not enter the feed yet: %s", table, why, extra=about(tables=[table]))
+            tries.told = why
 
     def _with(self, standing: Manifest, table: TableId) -> Manifest:
         """The epoch with the table, on all shards or, of a stale one, on those that have it; raises CatchmentError."""
@@ -331,16 +347,6 @@ class Newcomers:
             return stale.births
         mine = (one for one in self._waiting() if one.table == table)
         return self._births.known(table, {one.shard: one.birth for one in mine if one.birth is not None})
-
-
-def _put_off(table: TableId, tries: _Tries, why: str) -> None:
-    tries.failures += 1
-    if tries.failures > _AT_ONCE:
-        pause = min(_PAUSE_SECONDS * 2.0 ** min(tries.failures - _AT_ONCE, 16), _PAUSE_SECONDS_MAX)
-        tries.again = world.steady_seconds() + pause
-    if tries.told != why:
-        tries.told = why
-        _log.warning("%s does not enter the feed yet: %s", table, why)
 
 
 def table_seen(

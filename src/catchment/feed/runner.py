@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from catchment import world
-from catchment.config import CopyConfig, Feed
+from catchment.config import CopyConfig, Feed, NewTables
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
@@ -38,6 +38,7 @@ from catchment.feed.watchers import Watchers
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, ConnectionLost, StateAway
+from catchment.model.named import by_cause, tables_named
 from catchment.model.source import Endpoint
 from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
@@ -72,7 +73,7 @@ _ENTERS_SECONDS = 2.0
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended: the last epoch committed, whether it was told to stop before it was done, and by an order.
-    `left`: why readers do not see some tables as of that epoch, in a line for each."""
+    `left`: why readers do not see some tables as of that epoch, in a line for each cause."""
 
     manifest: Manifest
     stopped: bool
@@ -201,8 +202,9 @@ def _run(edition: Edition, asked: _Asked, store: Store, lease: Lease) -> Outcome
 
 
 def _left(last: Manifest, standstill: Standstill) -> tuple[str, ...]:
-    refused = tuple(one for one in standstill.refused if one.table in last.tables)
-    return (*map(str, last.stale), *map(str, refused))
+    causes: list[tuple[TableId, str]] = [(one.table, one.said) for one in last.stale]
+    causes += [(one.table, one.said) for one in standstill.refused if one.table in last.tables]
+    return tuple(f"{tables_named(tables)} {said}" for said, tables in by_cause(causes).items())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -273,7 +275,8 @@ def _watch(
 
 def _watchers(feed: Feed, logs: dict[str, _Log], began: TakenUp, upkeep: Upkeep, watch: Watch) -> Watchers:
     kept = {shard: log.kept_seconds for shard, log in logs.items()}
-    uncarried = Uncarried(feed.enters, watch.journal, watch.vitals, watch.notifier)
+    carries = feed.new_tables is NewTables.CARRY
+    uncarried = Uncarried(feed.enters, watch.journal, watch.vitals, watch.notifier, carries=carries)
     uncarried.begin(began.standing, began.present)
     return Watchers(
         feed.name,

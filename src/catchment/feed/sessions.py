@@ -69,7 +69,7 @@ class Sessions:
             self._lease.check()
             claims = self._if_free()
         if told:
-            _log.warning("the run has the sessions that it waited for")
+            _log.info("the run has the sessions that it waited for")
         self._take(claims)
 
     def turn(self, *, idle: bool, groups: int) -> None:

@@ -18,6 +18,7 @@ from catchment.feed.unusable import left_out
 from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, LogLost
+from catchment.model.named import listed
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -27,7 +28,7 @@ from catchment.source.comments import commented_now
 from catchment.source.each_shard import each_shard
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.foreign_keys import with_keys
-from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
+from catchment.state.carried import leaving, must_name_shards, tell_uncarried, without
 from catchment.state.resume import Continue, Fresh, decide
 from catchment.state.treatments import must_keep_treatments, must_match
 

@@ -14,7 +14,9 @@ class Refusal(msgspec.Struct, frozen=True):
     epochs: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.table} on {self.shard} is not copied: its chunks were refused in {self.epochs} epochs in a row "
-            f"({self.reason})"
-        )
+        return f"{self.table} is {self.said}"
+
+    @property
+    def said(self) -> str:
+        """What is so and why, without the table: tables that one trouble keeps from being copied have it in common."""
+        return f"not copied yet on shard {self.shard} (try {self.epochs}): {self.reason}"

@@ -30,4 +30,9 @@ class Stale(msgspec.Struct, frozen=True):
     settles: bool = False
 
     def __str__(self) -> str:
-        return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
+        return f"{self.table} is {self.said}"
+
+    @property
+    def said(self) -> str:
+        """What is so, since when and why, without the table: tables that one trouble made stale have it in common."""
+        return f"stale (readers see epoch {epoch_text(self.epoch)}): {self.reason}"

@@ -27,7 +27,6 @@ class _Told:
 
     doing: str = ""
     copying: int = 0
-    wrong: tuple[str, ...] = ()
 
 
 class RunView:
@@ -151,16 +150,13 @@ class RunView:
         )
 
     def _log(self) -> None:
-        """Where there is no terminal: a line when something new is to tell, else one in a while."""
+        """Where there is no terminal: a line when something new is to tell, else one in a while. What is wrong is told
+        by who meets it, once."""
         if self._say is None:
             return
         seen, now, before = self._seen, time.monotonic(), self._told
-        told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.wrong)
+        told = _Told("" if seen.epoch else seen.doing, len(seen.copying))
         if told == before and now - self._logged_at < LOG_SECONDS:
             return
         self._told, self._logged_at = told, now
-        lines = [plain(seen)]
-        if told.wrong != before.wrong:
-            lines += [f"{seen.feed}: {line}" for line in told.wrong]
-        for line in lines:
-            self._say(line)
+        self._say(plain(seen))

@@ -10,11 +10,12 @@ from catchment.config import takes
 from catchment.model.epoch import Manifest, Outside
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
+from catchment.model.log_fields import about
+from catchment.model.named import by_cause, listed, tables_named
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
 
 _log = logging.getLogger(__name__)
-_LISTED_MAX = 10
 _DROPPED = "it was dropped"
 
 
@@ -63,15 +64,17 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
 
 
 def without(manifest: Manifest, gone: Collection[TableId], epoch: int, *, dropped: bool = False) -> Manifest:
-    """An epoch that ends where `manifest` does, without the tables that leave; each one is logged. `dropped`: no shard
+    """An epoch that ends where `manifest` does, without the tables that leave, which is logged. `dropped`: no shard
     has them any more."""
-    for table in gone:
-        _log.warning(
-            "%s %s: its lake table stays as of epoch %s",
-            table,
-            "was dropped on every shard" if dropped else "has left the feed",
-            epoch_text(_last(manifest, table)),
+    for epoch_kept, tables in by_cause(
+        (table, epoch_text(_last(manifest, table))) for table in sorted(gone)
+    ).items():
+        went = (
+            f"{tables_named(tables, some='were', one='was')} dropped on every shard"
+            if dropped
+            else f"{tables_named(tables, some='have', one='has')} left the feed"
         )
+        _log.warning("%s; the lake keeps the rows of epoch %s", went, epoch_kept, extra=about(tables=tables))
     mirrored = gone if dropped else {one.table for one in manifest.shapes if one.mode is Mode.MIRROR}
     reason = _DROPPED if dropped else ""
     left = (Outside(table, _last(manifest, table), reason, keeps=table not in mirrored) for table in gone)
@@ -104,12 +107,6 @@ def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[Tabl
             "they enter the feed"
         )
     return lines
-
-
-def listed(things: Sequence[object]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(things) - _LISTED_MAX} more" if len(things) > _LISTED_MAX else ""
-    return ", ".join(map(str, things[:_LISTED_MAX])) + more
 
 
 def _matching(tables: Collection[object]) -> str:

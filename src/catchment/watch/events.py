@@ -81,7 +81,7 @@ class Events:
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
-        """Tell what Catchment logs meanwhile as a warning or worse; it is printed as it is without."""
+        """Tell what Catchment logs meanwhile as a warning or worse."""
         logger, handler = logging.getLogger("catchment"), _Warnings(self)
         logger.addHandler(handler)
         try:
@@ -140,7 +140,7 @@ class Events:
 
 
 class _Warnings(logging.Handler):
-    """Hands on warnings as events. Python prints them where no handler is, so this one does so instead."""
+    """Hands on warnings as events, beside the log."""
 
     def __init__(self, events: Events) -> None:
         super().__init__(logging.WARNING)
@@ -148,5 +148,3 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._events.warned(record.getMessage())
-        if not logging.getLogger().handlers and logging.lastResort is not None:
-            logging.lastResort.handle(record)

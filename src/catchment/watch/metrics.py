@@ -17,6 +17,7 @@ from catchment import world
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import gci_of, micro_gci_of
+from catchment.model.log_fields import about
 from catchment.model.refusal import Refusal
 from catchment.model.table import TableId
 
@@ -168,7 +169,7 @@ class Metrics:
         short = {s for s, kept in self._kept_seconds.items() if self.retention_left(s) < (kept or 0) / 4}
         said = {shard: self._purge_nears(shard) for shard in sorted(short)}
         for shard in sorted(short - self._warned):
-            _log.warning("%s", said[shard])
+            _log.warning("%s", said[shard], extra=about(shard=shard))
         self._warned = short
         return said
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from catchment import world
+from catchment.model.log_fields import about
 from catchment.model.throttle import Breach, Throttled
 from catchment.state.moments import time_text
 
@@ -40,7 +41,13 @@ class Throttles:
             if one.shard in self._told:
                 self._told.discard(one.shard)
                 seconds = (world.now_us() - one.since_us) / 1e6
-                _log.warning("shard %s: rows are %s again after %.0f s", one.shard, self._done, seconds)
+                _log.info(
+                    "shard %s: rows are %s again after %.0f s",
+                    one.shard,
+                    self._done,
+                    seconds,
+                    extra=about(shard=one.shard),
+                )
 
     def _tell_of(self, one: Throttled) -> None:
         now = world.steady_seconds()
@@ -48,7 +55,7 @@ class Throttles:
             return
         self._logged_at[one.shard] = now
         self._told.add(one.shard)
-        _log.warning("%s", throttled_text(one, self._done))
+        _log.warning("%s", throttled_text(one, self._done), extra=about(shard=one.shard))
 
 
 def throttled_text(one: Throttled, done: str = "copied") -> str:

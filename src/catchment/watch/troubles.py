@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from catchment import world
 from catchment.model.errors import CatchmentError
+from catchment.model.log_fields import about
+from catchment.model.named import counted
 from catchment.state.notes import ErrorNote, Trouble, with_errors
 
 # An epoch is often read twice, as when a cut was torn; more than this is worth a line.
@@ -89,7 +91,13 @@ class Troubles:
             seconds = (world.now_us() - known.trouble.since_us) / 1e6
             shard, away = key
             whole = f"shard {shard} answers" if shard else f"{away} answers" if away else "the epoch was read"
-            _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
+            _log.info(
+                "%s again after %.0f s (%s)",
+                whole,
+                seconds,
+                counted(known.trouble.tries, "try", "tries"),
+                extra=about(shard=shard),
+            )
 
     def _replace(self) -> None:
         self.now = tuple(known.trouble for _, known in sorted(self._known.items()))
@@ -99,7 +107,7 @@ class Troubles:
         early = known.trouble.key == _EPOCH and known.trouble.tries < _EPOCH_LOGGED_FROM
         if now < known.log_after_us or early:
             return
-        _log.warning("%s", known.trouble)
+        _log.warning("%s", known.trouble, extra=about(shard=known.trouble.shard, error=known.error))
         known.logged = True
         # Twice the time that it has lasted: 1, 2, 4 ... minutes after its beginning, then hourly.
         lasted = (now - known.trouble.since_us) / 1e6

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from catchment.config import NotifyEvent
 from catchment.model.epoch import Manifest
+from catchment.model.log_fields import about
+from catchment.model.named import by_cause, tables_named
 from catchment.model.table import TableId
 from catchment.schema.existence import Existence
 from catchment.state.journal import Journal
@@ -16,16 +18,28 @@ from catchment.watch.notify import Notifier
 from catchment.watch.vitals import Vitals
 
 _log = logging.getLogger(__name__)
+# What becomes of new tables: whether the feed carries them, and whether there are several.
+_THEN = {
+    True: ("it joins the feed once every shard has it", "each joins the feed once every shard has it"),
+    False: ("`new_tables: skip` leaves it out", "`new_tables: skip` leaves them out"),
+}
 
 
 class Uncarried:
-    """Keeps the set for one run. `enters`: whether the feed would take a table. One call at a time; both methods raise
-    StateError."""
+    """Keeps the set for one run. `enters`: whether `tables` takes a table. `carries`: whether new tables join the feed.
+    One call at a time; both methods raise StateError."""
 
     def __init__(
-        self, enters: Callable[[TableId], bool], journal: Journal, vitals: Vitals, notifier: Notifier
+        self,
+        enters: Callable[[TableId], bool],
+        journal: Journal,
+        vitals: Vitals,
+        notifier: Notifier,
+        *,
+        carries: bool = True,
     ) -> None:
         self._enters = enters
+        self._carries = carries
         self._journal = journal
         self._vitals = vitals
         self._notifier = notifier
@@ -62,14 +76,21 @@ class Uncarried:
             if is_there and (shard, table) not in known and str(table).lower() not in carried
             and self._enters(table)
         ]  # fmt: skip
-        for one in made:
-            message = (
-                f"{one.table} was created on shard {one.shard} and matches `tables`, but the feed began without it; "
-                "with `new_tables: carry` it enters the feed when every shard has it"
-            )
-            _log.warning("%s", message)
-            self._notifier.tell(NotifyEvent.NEW_TABLE, message)
+        self._tell(made, {one.table for one in left})
         self._replace([*left, *made])
+
+    def _tell(self, made: Iterable[NotCarried], known: Collection[TableId]) -> None:
+        """Each table is told of once, on the shards that had it first; those of the same shards in one line."""
+        shards: dict[TableId, list[str]] = {}
+        for one in made:
+            if one.table not in known:
+                shards.setdefault(one.table, []).append(one.shard)
+        first = sorted((table, f"shard {', '.join(sorted(on))}") for table, on in shards.items())
+        for where, tables in by_cause(first).items():
+            then = _THEN[self._carries][len(tables) > 1]
+            message = f"{tables_named(tables)} new on {where}: {then}"
+            _log.warning("%s", message, extra=about(tables=tables))
+            self._notifier.tell(NotifyEvent.NEW_TABLE, message)
 
     def _replace(self, tables: Iterable[NotCarried]) -> None:
         self.now = tuple(sorted(tables, key=lambda one: (one.table, one.shard)))

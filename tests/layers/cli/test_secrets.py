@@ -13,6 +13,7 @@ from catchment.state.store import Store
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS
 from tests.world import records
+from tests.world.log_lines import without_times
 
 
 @pytest.fixture
@@ -40,9 +41,10 @@ def test_commands_that_read_shards_name_all_that_is_missing(
     command: str, feed_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert execute([command, str(feed_file)]) == 2
-    assert capsys.readouterr().err.splitlines() == [
+    assert without_times(capsys.readouterr().err).splitlines() == [
         f"catchment: {feed_file}:6: source.shards[0].password: environment variable CATCHMENT_UNSET is not set",
-        f"{feed_file}:9: state: environment variable CATCHMENT_STATE is not set",
+        f"{'catchment: ' if command == 'run' else ''}{feed_file}:9: state: environment variable CATCHMENT_STATE is not "
+        "set",
     ]
 
 

@@ -12,6 +12,7 @@ from catchment.cli.main import execute
 from tests.layers.config.test_file import MINIMAL
 from tests.promises.serve.conftest import Certificate, certificate  # noqa: F401
 from tests.promises.serve.server import server_file
+from tests.world.log_lines import without_times
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def refused(file: Path, capsys: pytest.CaptureFixture[str]) -> str:
     said = capsys.readouterr()
     assert said.out == ""
     assert "hunter2" not in said.err
-    return said.err
+    return without_times(said.err)
 
 
 def test_a_feed_that_hides_columns_is_refused(
@@ -75,7 +76,7 @@ def test_without_its_packages_it_says_what_to_install(tmp_path: Path, feed: Path
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == (
+    assert without_times(done.stderr) == (
         "catchment: catchment serve needs pip install 'catchment[serve]' (grpc is missing)\n"
     )
 
@@ -85,5 +86,5 @@ def test_a_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     file.write_text(yaml.safe_dump({"feeds": []}))
     assert refused(file, capsys).splitlines() == [
         f"catchment: {file}:1: feeds: give at least one feed",
-        f"{file}:1: tls: is missing",
+        f"catchment: {file}:1: tls: is missing",
     ]

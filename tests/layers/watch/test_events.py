@@ -134,20 +134,14 @@ def test_an_event_that_cannot_be_made_is_logged(
     assert caplog.messages == ["telling what a run does failed, and the feed goes on"]
 
 
-def test_warnings_are_events_and_lines_of_the_log_as_before(
-    reader: Reader, stop: threading.Event, capsys: pytest.CaptureFixture[str]
+def test_warnings_are_events_beside_the_log(
+    reader: Reader, stop: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     events, log = Events(reader.write, stop), logging.getLogger("catchment.somewhere")
-    root = logging.getLogger()
-    handlers, root.handlers = root.handlers, []  # pytest's own
-    try:
-        with events.warnings():
-            log.warning("a table %s", "stands still")
-            log.info("nobody wants to know")
-            logging.getLogger("elsewhere").warning("of a library: it may hold a secret")
-    finally:
-        root.handlers = handlers
+    with events.warnings():
+        log.warning("a table %s", "is stale")
+        log.info("nobody wants to know")
+        logging.getLogger("elsewhere").warning("of a library: it may hold a secret")
     events.ended(0, "caught up")
-    assert [line.get("message") for line in reader.all()] == ["a table stands still", None]
-    said = capsys.readouterr().err.splitlines()
-    assert said == ["a table stands still", "of a library: it may hold a secret"]
+    assert [line.get("message") for line in reader.all()] == ["a table is stale", None]
+    assert caplog.messages == ["a table is stale", "of a library: it may hold a secret"]

@@ -55,7 +55,7 @@ def test_it_is_logged_at_once_and_then_more_and_more_rarely(
 ) -> None:
     troubles = Troubles()
     told: list[int] = []
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         for _ in range(5 * 3600):
             before = len(caplog.records)
             troubles.failed(ConnectionLost("refused"), "-80")
@@ -66,8 +66,9 @@ def test_it_is_logged_at_once_and_then_more_and_more_rarely(
         troubles.passed("-80")
         troubles.passed("-80")
     assert [record.message for record in caplog.records] == [
-        "shard -80 answers again after 18000 s (18000 tries)"
+        "shard -80 answers again after 18000 s (18,000 tries)"
     ]
+    assert [record.levelname for record in caplog.records] == ["INFO"], "that a trouble is over is none"
 
 
 def test_an_epoch_that_is_read_twice_is_not_worth_a_line(now: Now, caplog: pytest.LogCaptureFixture) -> None:
@@ -101,14 +102,14 @@ def test_a_state_store_that_is_away_is_told_at_once_beside_an_epoch(
     now: Now, caplog: pytest.LogCaptureFixture
 ) -> None:
     troubles = Troubles()
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         troubles.failed(CutMissed("torn"))
         troubles.went_away(StateAway("refused"))
         now.us += 3 * SECOND
         troubles.came_back(StateAway.away)
     assert [record.message for record in caplog.records] == [
         "the state store is away since 2025-11-22T04:12:07Z (try 1): refused",
-        "the state store answers again after 3 s (1 tries)",
+        "the state store answers again after 3 s (1 try)",
     ]
     assert [one.kind for one in troubles.now] == ["CutMissed"]
 

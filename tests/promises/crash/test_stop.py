@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: a command ends in order and soon, a second one ends it at once, and the same command goes on."""
 
+import json
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 from tests.promises.crash.silence import silent_in_a_chunk
 from tests.promises.crash.test_work import children
+from tests.world.log_lines import without_times
 from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.told import Ended
 
@@ -59,7 +61,8 @@ def test_a_run_that_is_stopped_ends_in_order_and_at_once_when_it_is_stopped_agai
     life.must_be_exact()
 
 
-def test_a_run_for_a_person_says_in_one_line_that_it_was_stopped(
+@pytest.mark.promise("every line of a run's log has time, level and the part that wrote it")
+def test_a_run_keeps_a_log_and_says_in_its_last_line_that_it_was_stopped(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:
     life = live(pair, count=1)
@@ -70,8 +73,20 @@ def test_a_run_for_a_person_says_in_one_line_that_it_was_stopped(
     os.killpg(command.process.pid, signal.SIGINT)
     ended = command.ended()
     assert ended.code == EXIT_INTERRUPTED, ended
-    last = [line for line in ended.said.splitlines() if line][-1]
-    assert last.startswith("stopped at epoch")
+    lines = [line for line in ended.said.splitlines() if line]
+    assert all(without_times(line) != line for line in lines), ended.said
+    assert without_times(lines[-1]).startswith("run: life: stopped at epoch")
+    ended = life.command("run", "--until-caught-up", "--log-format", "json")
+    found = [json.loads(line) for line in ended.said.splitlines()]
+    assert {(one["level"], one["feed"]) for one in found} == {("info", "life")}, ended.said
+    assert found[-1]["message"].startswith("life: caught up at epoch ")
+    assert life.command("run", "--until-caught-up", "--quiet") == Ended(0, "")
+    pair["-80"].sql(f"DROP TABLE {life.schema}.t00")
+    ended = life.command("run", "--until-caught-up", "--quiet", "--log-format", "json")
+    told = [json.loads(line) for line in ended.said.splitlines()]
+    assert ("warning", f"{life.schema}.t00") in {(one["level"], one.get("table")) for one in told}, ended.said
+    for server in pair.values():
+        assert server.password not in ended.said
 
 
 def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(

@@ -139,9 +139,8 @@ class Steps:
     def must_stop(self, caplog: pytest.LogCaptureFixture, table: str, why: str) -> None:
         """Run the feed; DDL has to make a table stale, for a reason that matches. Others do not wait for it."""
         self.run()
-        begin = f"{self.schema}.{table} stands as of epoch "
-        told = [message for message in caplog.messages if message.startswith(begin)]
-        assert any(re.search(why, message) for message in told), caplog.messages
+        stale = rf"{self.schema}\.{table}[ ,)].* stale \(readers see epoch .*?(?:{why})"
+        assert any(re.search(stale, message, re.DOTALL) for message in caplog.messages), caplog.messages
 
     def sql(self, shard: str, *statements: str) -> None:
         """Run statements in the schema."""

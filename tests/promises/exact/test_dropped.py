@@ -81,7 +81,7 @@ def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture
     steps.sql("-80", *PROOF)
     steps.renew(*PROOF)
     assert outside(newest(steps)) == {"gone", "apart", "half"}
-    said = f"{steps.schema}.apart was dropped on every shard: its lake table stays as of epoch {epoch_text(begin)}"
+    said = f"{steps.schema}.apart was dropped on every shard; the lake keeps the rows of epoch {epoch_text(begin)}"
     assert said in caplog.messages
     steps.sql("-80", *(sql.format(t="half") for sql in again))
     steps.enter("half", *PROOF)

@@ -1,5 +1,6 @@
 """A copy that waits for the source's sake is quiet; the log goes on, lag is told, and at the end all is equal."""
 
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_a_flag_file_and_all_that_tells_of_it(
     flag = steps.file.parent / "wait"
     throttled_by(steps, flag_file="wait")
     copy_other_first(steps)
+    caplog.set_level(logging.INFO)
     with running(steps):
         wait(lambda: table(steps).rows > 0)
         flag.touch()

@@ -9,6 +9,8 @@ from catchment import world
 from catchment.config.table_patterns import check_rules, exclusion, pattern_of, takes
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ConfigError, Unsupported
+from catchment.model.log_fields import about
+from catchment.model.named import by_cause, listed
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -181,8 +183,8 @@ def usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> Chosen:
     faults = {table: why for one in known for table, why in one.faults.items()}
     if not {table for one in known for table in one.shapes} - faults.keys():
         must_be_usable(known)
-    for table, why in sorted(faults.items()):
-        _log.warning("the stream leaves out %s: %s", table, why)
+    for why, tables in by_cause(sorted(faults.items())).items():
+        _log.warning("the stream leaves out %s: %s", listed(tables), why, extra=about(tables=tables))
     return chosen.without(sorted(faults))
 
 
