@@ -20,7 +20,8 @@ _BEGIN, _END = "<!-- drawn by tests/tidy/floors.py -->", "<!-- end of the drawin
 # From the ground up.
 FLOORS = (
     ("model",),
-    ("config", "wire/cells", "wire/keys", "world"),
+    ("world",),
+    ("config", "wire/cells", "wire/keys"),
     ("wire/json", "wire/packets"),
     ("wire/log",),
     ("schema", "rewind"),

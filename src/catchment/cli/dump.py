@@ -135,7 +135,7 @@ def set_command(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
 )
 @json_option
 def apply_command(file: Path, leave: tuple[str, ...], as_json: bool) -> None:
-    """Have the run of a feed go by the feed file as it is now: tables join and leave, settings change.
+    """Have the run of a feed use the feed file as it is now: tables join and leave, settings and addresses change.
 
     The run goes on where it stands. What cannot change while it runs is named."""
     kept = apply(file, tables_of("--leave", leave))

@@ -28,7 +28,7 @@ _COMMANDS = {
     "verify": ("catchment.cli.verify:verify_command", "Compare every copied row with its source; mend it."),
     "dump": ("catchment.cli.dump:dump_group", "Pause, resume and restart the copying of tables."),
     "tables": ("catchment.cli.dump:tables_command", "Show where every table of a feed stands."),
-    "apply": ("catchment.cli.dump:apply_command", "Have a run go by the feed file as it is now."),
+    "apply": ("catchment.cli.dump:apply_command", "Have a run use the feed file as it is now."),
     "set": ("catchment.cli.dump:set_command", "Change settings of the copy while a feed runs."),
     "stop": ("catchment.cli.dump:stop_command", "End the run of a feed, in order, wherever it runs."),
     "adopt": ("catchment.cli.adopt:adopt", "Go on with another server for a shard."),

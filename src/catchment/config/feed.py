@@ -15,13 +15,14 @@ from catchment.config.columns import ColumnConfig
 from catchment.config.copying import CopyConfig
 from catchment.config.ddl import DdlConfig
 from catchment.config.modes import ModeConfig
+from catchment.config.outside import FromCommand, FromFile
 from catchment.config.section import Section
 from catchment.config.shadows import SHADOWS, is_shadow
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules, takes
 from catchment.config.units import Seconds
-from catchment.config.values import Database, Elsewhere, FeedName, FilePath, Name, Secret, Unread
+from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
 from catchment.config.verifying import VerifyConfig
 from catchment.config.watching import MetricsConfig, NotifyConfig, StatusConfig
 from catchment.model.arrangement import AS_THEY_COME
@@ -75,8 +76,9 @@ class ShardConfig(Section):
     )
     password: Secret = Field(
         default=SecretStr(""),
-        description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown. A file is read "
-        "again at each login.",
+        description="Its password: `{env: VARIABLE}`, `{file: path}`, `{command: [program, argument]}` or a text in "
+        "quotes; never shown. A file is read and a command is run [again at each login]"
+        "(operations.md#rotating-passwords).",
     )
     tls: TlsConfig | None = Field(default=None, description="TLS settings; without them, a plain connection.")
     replicas: tuple[ReplicaConfig, ...] | None = Field(
@@ -90,9 +92,10 @@ class ShardConfig(Section):
         tls = None
         if self.tls is not None:
             tls = Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
-        password = self.password.get_secret_value()
-        again = self.password.again if isinstance(self.password, Elsewhere) else None
-        return Endpoint(self.name, self.host, self.port, self.user, password, tls, counted, again)
+        # A command is asked by whoever logs in.
+        password = "" if isinstance(self.password, FromCommand) else self.password.get_secret_value()
+        ask = self.password.now if isinstance(self.password, FromFile | FromCommand) else None
+        return Endpoint(self.name, self.host, self.port, self.user, password, tls, counted, ask)
 
     def replica_endpoints(self) -> tuple[Endpoint, ...]:
         """How to reach its replicas, with the password in clear."""

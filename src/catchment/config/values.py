@@ -16,11 +16,15 @@ from pydantic import (
     WrapValidator,
 )
 
+from catchment.config.outside import FromCommand, FromFile, text_of
 from catchment.model.errors import ConfigError
 from catchment.model.location import Location, ObjectPath, is_address, location
+from catchment.world.commands import said_by
 
+# The key of the secret that is asked for at each login.
+_OF_LOGINS = "password"
 # The keys of feed files and servers' files that hold secrets.
-SECRETS = ("password", "state", "url", "mask_key", "http", "tokens")
+SECRETS = (_OF_LOGINS, "state", "url", "mask_key", "http", "tokens")
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
@@ -45,29 +49,15 @@ class Context(TypedDict):
 
 
 class Unread(SecretStr):
-    """Stands for a secret that was not asked for."""
+    """Stands for a secret that was not asked for. `path`: of the file that holds it, if one does."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         super().__init__("")
+        self.path = path
 
     def get_secret_value(self) -> str:
         """Raises LookupError always: an empty text would be taken for the secret."""
         raise LookupError("the feed file was loaded without this secret")
-
-
-class Elsewhere(SecretStr):
-    """A secret that a file holds, which may hold another one later."""
-
-    def __init__(self, text: str, path: Path) -> None:
-        super().__init__(text)
-        self._path = path
-
-    def again(self) -> str:
-        """What the file holds now; the text that was read first while it cannot be read."""
-        try:
-            return _read_file(self._path)
-        except ValueError:
-            return self.get_secret_value()
 
 
 def base_directory(info: ValidationInfo) -> Path:
@@ -79,13 +69,17 @@ def base_directory(info: ValidationInfo) -> Path:
 def _if_asked_for(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
     """The secret, checked; unread, and neither looked for nor looked at, when nobody wants it."""
     context: Context | None = info.context
-    if context is not None and info.field_name not in context["secrets"]:
-        return Unread()
-    found = read(value)
+    path: Path | None = None
     match value:
-        case {"file": str(name)}:
-            return Elsewhere(found.get_secret_value(), _absolute(name, info))
-    return found
+        case {"file": str(name), **rest} if not rest:
+            path = _absolute(name, info)
+    if context is not None and info.field_name not in context["secrets"]:
+        return Unread(path)
+    match value:
+        case {"command": list(given), **rest} if not rest and info.field_name == _OF_LOGINS:
+            return FromCommand(_command(given))
+    found = read(value)
+    return found if path is None else FromFile(found.get_secret_value(), path)
 
 
 def _absolute(text: str, info: ValidationInfo) -> Path:
@@ -153,17 +147,18 @@ def _read_secret(value: object, info: ValidationInfo) -> str | SecretStr:
                 raise ValueError(f"environment variable {variable} is not set")
             return os.environ[variable]
         case {"file": str(name), **rest} if not rest:
-            return _read_file(_absolute(name, info))
-    raise ValueError("expected {env: VARIABLE}, {file: path} or a text in quotes")
+            return text_of(_absolute(name, info))
+        case {"command": list(given), **rest} if not rest:
+            return said_by(_command(given))
+    raise ValueError(
+        "expected {env: VARIABLE}, {file: path}, {command: [program, argument]} or a text in quotes"
+    )
 
 
-def _read_file(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as fault:
-        raise ValueError(f"cannot read {path}: {fault.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"cannot read {path}: it is not UTF-8 text") from None
+def _command(given: list[object]) -> tuple[str, ...]:
+    if not given or not given[0] or not all(isinstance(part, str) for part in given):
+        raise ValueError("expected a program and its arguments as texts: {command: [program, argument]}")
+    return tuple(map(str, given))
 
 
 def _database(value: object, info: ValidationInfo) -> object:

@@ -1,4 +1,4 @@
-"""What a run goes by: a feed file, and the order that brought it while the feed ran."""
+"""The feed file that a run uses, and the order that brought it while the feed ran."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Edition:
-    """A feed and the tables that leave it. `order`: what brought it, which gets its `answer` when the run goes by it.
-    `before`: what the run went by, and goes by again where it cannot be taken up."""
+    """A feed and the tables that leave it. `order`: what brought it, which gets its `answer` when the run uses it.
+    `before`: what the run used, and uses again where it cannot be taken up."""
 
     feed: Feed
     leave: Collection[TableId] = ()
@@ -29,12 +29,12 @@ class Edition:
     before: "Edition | None" = None
 
     def tell(self, answer: Callable[[tuple[Kept, ...], tuple[Answer, ...]], None]) -> None:
-        """The run goes by it: answer the order that brought it."""
+        """The run uses it: answer the order that brought it."""
         if self.order is not None and self.answer is not None:
             answer((self.order,), (self.answer,))
 
     def refused(self, fault: CatchmentError) -> "Edition":
-        """What the run goes by where this cannot be taken up. Raises the fault where there is nothing to go back to."""
+        """What the run uses where this cannot be taken up. Raises the fault where there is nothing to go back to."""
         if self.before is None:
             raise fault
         return replace(
@@ -57,9 +57,9 @@ def another_edition(now_by: Edition, kept: Kept, standing: Manifest) -> Answer |
         if later:
             said = f"{later} cannot change while a feed runs; change the feed file and start the run again"
             return Answer(False, said, now)
-        return Answer(True, "the run goes by it already", now)
-    said = f"the run goes by {', '.join(found.changed)}"
+        return Answer(True, "nothing to do: the run already uses this file", now)
+    said = f"the run uses the new {', '.join(found.changed)}"
     if later:
-        said += f"; by {later} it goes when it is started again"
+        said += f"; the next run will use the new {later}"
     _log.info("another feed file: %s", said)
     return Edition(found.feed, gone, kept, Answer(True, said, now), Edition(now_by.feed))

@@ -155,7 +155,7 @@ def _run(edition: Edition, asked: _Asked, store: Store, lease: Lease) -> Outcome
         doing = watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         try:
-            began = take_up(feed, applier, edition.leave, doing, ports)
+            began = take_up(feed, applier, edition.leave, doing, ports, begins=edition.order is None)
         except CatchmentError as met:
             return edition.refused(met)
         edition.tell(partial(give, store, lease.fence, watch.observer.answered))

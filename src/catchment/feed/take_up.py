@@ -94,8 +94,11 @@ def take_up(
     leave: Collection[TableId],
     doing: Callable[[str], None],
     ports: Ports,
+    *,
+    begins: bool = True,
 ) -> TakenUp:
-    """Begin a feed, or go on with one. `leave`: tables that leave it now. `doing` is told what takes time.
+    """Begin a feed, or go on with one. `leave`: tables that leave it now. `doing` is told what takes time. `begins`:
+    the run begins by that; one that goes on by another feed file bears that no shard answers, as it did before.
 
     Raises CatchmentError for whatever keeps a run from beginning.
     """
@@ -111,7 +114,7 @@ def take_up(
         must_keep_treatments(feed, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
     spare = isinstance(decision, Continue) and feed.epoch.away_max > 0
-    present = _set_up(feed, endpoints, ports, without_some=spare)
+    present = _set_up(feed, endpoints, ports, without=0 if not spare else len(endpoints) - begins)
     if lake is not None:
         sink.must_hold(lake)
     if isinstance(decision, Continue):
@@ -160,11 +163,11 @@ def _begun_again(
 
 
 def _set_up(
-    feed: Feed, endpoints: dict[str, Endpoint], ports: Ports, *, without_some: bool
+    feed: Feed, endpoints: dict[str, Endpoint], ports: Ports, *, without: int
 ) -> dict[str, list[TableId]]:
     """The tables that the rules take, of the shards that are set up. Raises what is wrong with one.
 
-    `without_some`: a shard that cannot be reached is left out, as long as another one can be.
+    `without`: so many shards that cannot be reached are left out at most.
     """
 
     def ask(shard: str) -> list[TableId] | ConnectionLost:
@@ -174,14 +177,14 @@ def _set_up(
             must_allow(endpoint, feed)
             return found
         except ConnectionLost as error:
-            if not without_some:
+            if not without:
                 raise
             return error
 
     answers = each_shard(endpoints, ask)
     present = {shard: found for shard, found in answers.items() if not isinstance(found, ConnectionLost)}
     for lost in answers.values():
-        if isinstance(lost, ConnectionLost) and not present:
+        if isinstance(lost, ConnectionLost) and len(answers) - len(present) > without:
             raise lost
     return present
 

@@ -91,6 +91,10 @@ class LoginRefused(ConnectionLost):
     """A shard refuses the login: the password may have been changed there first."""
 
 
+class NoPassword(ConnectionLost):
+    """The command that says the password of a shard fails."""
+
+
 class Unsupported(SourceError):
     """The source holds something that Catchment does not carry (a type, a statement, an engine)."""
 

@@ -3,6 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from catchment.model.errors import NoPassword
+
+# A command that says a password is run for tasks so often at most: every epoch has some.
+_TASK_SECONDS = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Tls:
@@ -17,8 +22,9 @@ class Tls:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One server of a shard. The password never shows in `repr`. `counted`: its sessions have a ceiling, so one
-    that is left is waited for until the server has ended it. `ask_password`: gives the password as it is now, where it
-    stands outside of the feed file and may be another one later; a task takes the answer along."""
+    that is left is waited for until the server has ended it. `ask_password`: gives the password as it is now, or was so
+    many seconds ago at most, where it is kept outside of the feed file and may be another one later; it raises
+    ValueError where nobody says it. A task takes the answer along."""
 
     shard: str
     host: str
@@ -27,16 +33,31 @@ class Endpoint:
     password: str = field(repr=False)
     tls: Tls | None = None
     counted: bool = False
-    ask_password: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    ask_password: Callable[[float], str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def now(self) -> "Endpoint":
-        """The same with the password as it is now."""
-        return self if self.ask_password is None else replace(self, password=self.ask_password())
+        """The same with the password as it is now. Raises NoPassword where nobody says it."""
+        return self._with_password(0.0)
 
     def __reduce__(self) -> tuple[type["Endpoint"], tuple[object, ...]]:
-        given = (self.shard, self.host, self.port, self.user, self.now.password, self.tls, self.counted)
-        return Endpoint, given
+        try:
+            password = self._with_password(_TASK_SECONDS).password
+        except NoPassword:  # the task is refused, and holds up its shard alone
+            password = self.password
+        return Endpoint, (self.shard, self.host, self.port, self.user, password, self.tls, self.counted)
+
+    def _with_password(self, within: float) -> "Endpoint":
+        if self.ask_password is None:
+            return self
+        try:
+            return replace(self, password=self.ask_password(within))
+        except ValueError as fault:
+            unknown = NoPassword(
+                f"shard {self.shard} at {self.host}:{self.port}: no password of {self.user!r}: {fault}"
+            )
+            unknown.shard = self.shard
+            raise unknown from None
 
     @property
     def place(self) -> str:

@@ -65,9 +65,9 @@ def test_what_changes_and_what_cannot(tmp_path: Path) -> None:
     found = another(mine, told(theirs))
     assert found.changed == (
         "copy.throttle.replica_lag", "ddl", "epoch.away_max", "epoch.wait_max", "schema_change", "sink.keep",
-        "sink.settle", "tables",
+        "sink.settle", "source.shards[-80].host", "tables",
     )  # fmt: skip
-    assert found.kept_back == ("copy.throttle.flag_file", "metrics.file", "sink.path", "source.shards")
+    assert found.kept_back == ("copy.throttle.flag_file", "metrics.file", "sink.path")
     assert found.feed.tables == theirs.tables
     assert found.feed.epoch == theirs.epoch
     assert found.feed.schema_change is theirs.schema_change
@@ -77,6 +77,80 @@ def test_what_changes_and_what_cannot(tmp_path: Path) -> None:
     assert found.feed.copying.throttle.flag_file == mine.copying.throttle.flag_file
     assert found.feed.mask_key == mine.mask_key
     assert found.feed.state == mine.state
+
+
+def shards(*described: str) -> str:
+    return FILE.replace(
+        '{name: "-80", host: h, user: u, password: hidden-1, replicas: []}', ", ".join(described)
+    )
+
+
+def test_a_shard_may_be_reached_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("hidden-6")
+    (tmp_path / "new").write_text("hidden-7")
+    mine = feed(
+        tmp_path,
+        shards(
+            '{name: "-80", host: h, user: u, password: hidden-1, replicas: []}',
+            '{name: "80-", host: i, port: 3307, user: u, password: {file: old}, replicas: []}',
+        ),
+    )
+    theirs = feed(
+        tmp_path,
+        shards(
+            '{name: "80-", host: i, user: v, password: {file: new}, tls: {verify: no}, replicas: []}',
+            '{name: "-80", host: j, user: u, password: hidden-8, replicas: [{host: k}]}',
+        ),
+    )
+    order = told(theirs)
+    assert "hidden" not in order
+    found = another(mine, order)
+    assert found.kept_back == ()
+    assert found.changed == (
+        "source.shards[-80].host", "source.shards[-80].replicas", "source.shards[80-].password.file",
+        "source.shards[80-].port", "source.shards[80-].tls.verify", "source.shards[80-].user",
+    )  # fmt: skip
+    first, second = found.feed.endpoints()
+    assert (first.shard, first.host, first.password) == ("-80", "j", "hidden-1"), "a text is told to nobody"
+    assert (second.port, second.user, second.now.password) == (3306, "v", "hidden-7")
+    assert second.tls is not None
+    assert not second.tls.verify
+    (tmp_path / "new").write_text("hidden-9")
+    assert second.now.password == "hidden-9"
+
+
+def test_an_order_of_a_command_that_reads_no_password_names_its_file(tmp_path: Path) -> None:
+    mine = feed(tmp_path)
+    (tmp_path / "feed.yaml").write_text(FILE.replace("hidden-1", "{file: later}"))
+    order = told(load(tmp_path / "feed.yaml", secrets=("state",)))
+    with pytest.raises(ConfigError, match=r"cannot read .*later: No such file"):
+        another(mine, order)
+    (tmp_path / "later").write_text("hidden-6")
+    found = another(mine, order)
+    assert found.changed == ("source.shards[-80].password.file",)
+    assert found.feed.endpoints()[0].now.password == "hidden-6"
+
+
+def test_a_password_that_is_no_longer_in_a_file_is_taken_by_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("hidden-6")
+    mine = feed(tmp_path, FILE.replace("hidden-1", "{file: old}"))
+    found = another(mine, told(feed(tmp_path)))
+    assert (found.changed, found.kept_back) == ((), ("source.shards[-80].password.file",))
+    assert found.feed.endpoints()[0].now.password == "hidden-6"
+
+
+def test_which_shards_there_are_stays(tmp_path: Path) -> None:
+    mine = feed(tmp_path)
+    theirs = feed(
+        tmp_path,
+        shards(
+            '{name: "-80", host: other, user: u, password: p, replicas: []}',
+            '{name: "80-", host: i, user: u, replicas: []}',
+        ),
+    )
+    found = another(mine, told(theirs))
+    assert (found.changed, found.kept_back) == ((), ("source.shards",))
+    assert found.feed.source == mine.source
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"tables": ["a.b"], "sink": 7}', '{"tables": ["a.b"]}'])

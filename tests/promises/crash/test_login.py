@@ -1,4 +1,5 @@
-"""A password is changed on a shard and its sessions are ended: other shards go on, and the file is read again."""
+"""A password is changed on a shard and its sessions are ended: other shards go on, and the file is read again, or the
+command asked again."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +38,40 @@ def test_a_password_that_is_rotated(pair: dict[str, PrivateServer], live: MakeLi
         run.wait_for_log({name: one.log_end() for name, one in pair.items()})
         run.process.terminate()
         run.ended()
+        life.must_be_exact()
+    finally:
+        server.sql(f"DROP USER {user}")
+
+
+@pytest.mark.promise("a command says a password at each login, and one that fails holds up its shard alone")
+def test_a_password_that_a_command_says(
+    pair: dict[str, PrivateServer], live: MakeLife, tmp_path: Path
+) -> None:
+    server = pair["-80"]
+    life = live(pair)
+    secret = tmp_path / "vault"
+    secret.write_text("first\n")
+    user = f"asked_{life.schema}"
+    server.sql(f"CREATE USER {user} IDENTIFIED BY 'first'", *_granted(server, user))
+    life.describe({"-80": {"user": user, "password": {"command": ["cat", str(secret)]}}})
+    life.load(40)
+    run = life.told()
+    try:
+        run.wait_for("caught_up")
+        with written(life):
+            secret.unlink()
+            server.sql(f"ALTER USER {user} IDENTIFIED BY 'second'")
+            _end_sessions(server, user)
+            away = run.wait_for("shard", shard="-80", state="away", error="NoPassword")
+            assert f"no password of '{user}': the command cat ended with exit code 1" in away["message"]
+            run.wait(
+                "an epoch without it", lambda event: event["event"] == "epoch" and event["absent"] == ["-80"]
+            )
+            secret.write_text("second\n")
+            run.wait_for("shard", shard="-80", state="back")
+        run.wait_for_log({name: one.log_end() for name, one in pair.items()})
+        run.process.terminate()
+        assert not [one for one in ("first", "second") if one in run.ended().said]
         life.must_be_exact()
     finally:
         server.sql(f"DROP USER {user}")

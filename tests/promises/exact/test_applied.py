@@ -103,10 +103,10 @@ def test_a_run_goes_by_another_feed_file(
     assert execute(["apply", str(steps.file)]) == 6
     assert "is not run by anybody" in capsys.readouterr().err
     usual, refused = doctor.must_be_set_up, [3]
-    holders = []
+    holders, feed = [], steps.feed  # as it is before the file is written again
 
     def set_up(endpoint: Endpoint, tables: Sequence[str]) -> list[TableId]:
-        with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name)) as store:
+        with closing(Store.open(feed.state.get_secret_value(), feed.name)) as store:
             holders.append(holder(store))
         if len(tables) == refused[0]:
             raise SourceError("shard 80-: the user lacks SELECT")
@@ -119,7 +119,7 @@ def test_a_run_goes_by_another_feed_file(
         follows(steps)
         assert carried(steps) == {"t", "other"}
         refused[0] = 0
-        assert applied(steps) == "done: the run goes by tables"
+        assert applied(steps) == "done: the run uses the new tables"
         wait(lambda: enters(steps, "late"))
         follows(steps)
         must_change_settings(steps)
@@ -138,14 +138,14 @@ def must_change_settings(steps: Steps) -> None:
         sink={**lake, "settle": "3s", "path": str(Path(lake["path"]).with_name("elsewhere"))},
     )
     assert applied(steps) == (
-        "done: the run goes by epoch.interval, epoch.tick, sink.settle; by sink.path it goes when it is started again"
+        "done: the run uses the new epoch.interval, epoch.tick, sink.settle; the next run will use the new sink.path"
     )
     assert applied(steps) == (
         "refused: sink.path cannot change while a feed runs; change the feed file and start the run again"
     )
     steps.set(sink={**lake, "settle": "3s"})
     follows(steps)
-    assert applied(steps) == "done: the run goes by it already"
+    assert applied(steps) == "done: nothing to do: the run already uses this file"
     steps.set(columns=[{"match": f"{steps.schema}.t.n", "mask": "nulls"}])
     assert applied(steps).startswith(
         f"refused: columns: those for {steps.schema}.t are not what the feed began with"
@@ -161,17 +161,17 @@ def must_leave_when_named(steps: Steps) -> None:
         f"refused: tables: {steps.schema}.t no longer matches, but the feed carries it"
     )
     assert carried(steps) == {"t", "other", "late"}
-    assert applied(steps, "t") == "done: the run goes by tables"
+    assert applied(steps, "t") == "done: the run uses the new tables"
     wait(lambda: carried(steps) == {"other", "late"})
     follows(steps)
-    assert applied(steps, "t") == "done: the run goes by it already"
+    assert applied(steps, "t") == "done: nothing to do: the run already uses this file"
 
 
 def must_print(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the answers, and the order has no secret."""
     steps.set(verify={"every": "7d"}, mask_key="0123456789abcdef")
     assert execute(["apply", str(steps.file)]) == 0
-    assert "apply the feed file: done: the run goes by verify.every" in capsys.readouterr().out
+    assert "apply the feed file: done: the run uses the new verify.every" in capsys.readouterr().out
     assert execute(["apply", str(steps.file), "--leave", f"{steps.schema}.other"]) == 6
     assert f'--leave {steps.schema}.other: `tables` takes it; add "!' in capsys.readouterr().out
     state = Path(str(steps.feed.state.get_secret_value()).removeprefix("sqlite:///"))
@@ -194,7 +194,7 @@ def test_a_run_that_dies_before_it_answers_leaves_the_order_to_the_next(
     with closing(Store.open(by.state.get_secret_value(), by.name, create=False)) as store:
         assert [one.number for one in orders.open_orders(store)] == [number]
         run_feed(by, until_caught_up=True, stop=threading.Event())
-        assert said(orders.find(store, number)) == "done: the run goes by tables"
+        assert said(orders.find(store, number)) == "done: the run uses the new tables"
     for _ in range(3):
         steps.everywhere(PROOF)
         steps.run()
@@ -226,12 +226,12 @@ def test_every_epoch_is_exact_while_files_are_applied_again_and_again(steps: Ste
             for number in range(3):
                 steps.set(epoch={"interval": f"{60 + number}ms", "tick": "20ms"})
                 takes(steps, "t", "other", "late")
-                assert applied(steps) == "done: the run goes by " + ("epoch.interval, " * (number > 0)) + (
-                    "tables" if number else "epoch.interval, epoch.tick, tables"
-                )
+                assert applied(steps) == "done: the run uses the new " + (
+                    "epoch.interval, " * (number > 0)
+                ) + ("tables" if number else "epoch.interval, epoch.tick, tables")
                 wait(lambda: "late" in carried(steps))
                 takes(steps, "t", "other")
-                assert applied(steps, "late") == "done: the run goes by tables"
+                assert applied(steps, "late") == "done: the run uses the new tables"
         finally:
             done.set()
             writer.join()

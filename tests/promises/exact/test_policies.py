@@ -107,7 +107,7 @@ def test_a_run_goes_by_another_policy(steps: Steps) -> None:
         steps.set(ddl=[{"match": "*.t", "schema_change": FREEZE}])
         kept = catchment.apply(steps.file, wait=PATIENCE_SECONDS)
         assert kept.answer is not None
-        assert kept.answer.said == "the run goes by ddl"
+        assert kept.answer.said == "the run uses the new ddl"
         cases.write({"t": add, "kept": add, "other": PROOF})
         until("t is stale", lambda: "t" in stale(steps))
         cases.write({"kept": "INSERT INTO t VALUES (3, 3, 3)"})
