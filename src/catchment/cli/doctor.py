@@ -11,6 +11,7 @@ from catchment.config import load
 from catchment.doctor import Diagnosis, Finding, Severity, examine
 from catchment.doctor.finding import TableFound, on_shards
 from catchment.model.errors import SourceError
+from catchment.model.named import counted
 
 
 @click.command()
@@ -48,7 +49,7 @@ def lines(found: Diagnosis) -> Iterable[str]:
         yield from (f"  {line}" for line in found.exclusions)
         yield ""
     counts = {severity: sum(f.severity is severity for f in shards) for severity in Severity}
-    yield f"{counts[Severity.ERROR]} errors, {counts[Severity.WARNING]} warnings"
+    yield f"{counted(counts[Severity.ERROR], 'error')}, {counted(counts[Severity.WARNING], 'warning')}"
 
 
 def _of_any_shard(finding: Finding) -> Finding:

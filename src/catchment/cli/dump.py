@@ -167,7 +167,7 @@ def _must_be_taken(kept: Iterable[Kept]) -> None:
 def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:
     for one in kept:
         if one.answer is None:
-            said = "kept: nobody has answered yet; a run obeys it"
+            said = "queued; a run carries it out"
         else:
             said = f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
         yield f"order {one.number}, {one.order}: {said}"

@@ -48,7 +48,7 @@ def columns(rows: Iterable[Iterable[object]]) -> list[str]:
 
 def duration(seconds: float) -> str:
     """`0.4 s`, `75 s`, `12 min`, `5.0 h`, `3.1 d`: as exact as a reader needs."""
-    for limit, size, unit in ((10, 1, "s"), (100, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+    for limit, size, unit in ((10, 1, "s"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / size:.{1 if limit in (10, 172_800) else 0}f} {unit}"
     return f"{seconds / 86_400:.1f} d"

@@ -68,7 +68,7 @@ def _lines(status: Status) -> Iterable[str]:
             f"until it is caught up: {until(log.left)}"
         )
     if THROUGH not in (status.copy, status.log, status.whole) and status.runner:
-        yield f"until both are through: {until(status.whole)}"
+        yield f"until all is up to date: {until(status.whole)}"
     for table in status.tables:
         yield from table.refused
     causes = [(one.table, f"(readers see {one.as_of}): {one.reason}") for one in status.tables if one.as_of]

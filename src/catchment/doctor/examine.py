@@ -65,7 +65,7 @@ def examine(feed: Feed) -> Diagnosis:
         there = {report.shard for report in reached}
         own += check_logs(feed, standing, [e for e in feed.endpoints() if e.shard in there])
         present = {table for report in reached for table in report.chosen}
-        own += [Finding(Severity.WARNING, "", line) for line in uncarried(feed.tables, standing, present)]
+        own += [Finding(Severity.WARNING, "", line) for line in uncarried(feed, standing, present)]
     else:  # of a feed that has begun, the log tells which differences it can follow
         findings += compare_shards({report.shard: report.carried for report in reached})
     findings += _same_servers(reached)

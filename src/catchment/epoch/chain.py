@@ -1,5 +1,6 @@
 """The chain rule: a position counts only when it is reached from a verified one, in the same log (DESIGN 3)."""
 
+from catchment.model.epoch_number import second_text
 from catchment.model.errors import COPY_AGAIN, Diverged
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import LogOffset, Order, Position, relation
@@ -13,8 +14,8 @@ def must_continue(shard: str, start: Position, born: int, first: UuidGtid | None
     """
     if start.born and born and start.born != born:
         raise Diverged(
-            f"shard {shard}: log file {start.at.file} began at {born}, the one read before at "
-            f"{start.born} (seconds since 1970): the server's log was reset; {COPY_AGAIN}"
+            f"shard {shard}: log file {start.at.file} began at {second_text(born)}, the one read before at "
+            f"{second_text(start.born)}: the server's log was reset; {COPY_AGAIN}"
         )
     if isinstance(start.gtids, GtidSet) and first is not None and first in start.gtids:
         raise Diverged(

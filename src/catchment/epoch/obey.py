@@ -72,7 +72,7 @@ def _carried_out(standing: Manifest, order: Order, table: TableId, now_us: int) 
     if refused or state in _THERE_ALREADY.get(order.action, ()):
         return standing, refused or f"it is {state.value} already", not refused
     if state is TableState.STALE:
-        return _asked(standing, table), "it is copied again as soon as every shard that had it has it", True
+        return _asked(standing, table), "copying starts once every shard that had the table has it", True
     if order.action is Action.RESTART:
         return _renewed(standing, order, table, now_us), "it is copied again", True
     paused = order.action is Action.PAUSE

@@ -137,7 +137,7 @@ def take_up(
         standing = without(standing, gone, last)
         store.put_manifest(standing, lease.fence)
         applier.apply(standing)
-    tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
+    tell_uncarried(feed, standing, set(chain.from_iterable(present.values())))
     shapes = commented_now(standing.shapes, [endpoints[shard] for shard in present])
     shapes = tuple(replace(s, arrangement=feed.treatment_of(s.table).arrangement) for s in shapes)
     standing = replace(standing, shapes=shapes, cut=standing.cut.moved(looked.positions))
@@ -206,5 +206,5 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     applier.sink.must_be_free(standing)  # a store that knows it would not go on from a lake put back
     applier.store.put_manifest(standing, applier.lease.fence)
     applier.apply(standing)
-    tell_uncarried(feed.tables, standing, unusable)
+    tell_uncarried(feed, standing, unusable)
     return standing

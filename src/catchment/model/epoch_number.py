@@ -32,6 +32,11 @@ def seconds_ahead(epoch: int, now_us: int) -> float:
     return max(0.0, gci_of(epoch) - now_us / 1e6)
 
 
+def second_text(seconds: int) -> str:
+    """A time in seconds since 1970, as `2026-11-22T04:00:12Z`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime(_SECOND)
+
+
 def epoch_text(epoch: int) -> str:
     """An epoch as people see and give it: `2026-11-22T04:00:12Z.0007` is the eighth tick of that second.
 
@@ -39,7 +44,7 @@ def epoch_text(epoch: int) -> str:
     """
     if not 0 <= epoch < 1 << _NUMBER_BITS:
         raise ValueError(f"not an epoch's number: {epoch}")
-    second = datetime.fromtimestamp(gci_of(epoch), UTC).strftime(_SECOND)
+    second = second_text(gci_of(epoch))
     digits = f"{micro_gci_of(epoch):0{_TEXT_DIGITS}}"
     more = len(digits) - _TEXT_DIGITS
     return f"{second}.{' abcdef'[more] if more else ''}{digits}"

@@ -76,8 +76,8 @@ _WITHOUT = (
     'add "!{table}" to `tables` and start once with `--leave {table}`: the feed goes on without it, and its lake table '
     "stays as it is"
 )
-AGAIN = "with `schema_change: evolve` the next run copies {table} again; or " + _WITHOUT
-_REMOVE = "with `schema_change: evolve` the next run goes on without {table}; or " + _WITHOUT
+AGAIN = "with `schema_change: evolve`, the default, {table} is copied again by itself; or " + _WITHOUT
+_REMOVE = "with `schema_change: evolve`, the default, the feed goes on without {table}; or " + _WITHOUT
 BY_ROWS = "set binlog_format=ROW for every session; " + _WITHOUT
 ADD_PLAIN = (
     AGAIN

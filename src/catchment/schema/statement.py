@@ -49,7 +49,7 @@ _NOT_DECODED = "\ufffd"
 _SHOWN_MAX = 80
 
 # Why a statement stops a feed that is none of those known.
-NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
+NOT_UNDERSTOOD = "a statement changed it that Catchment does not follow"
 
 
 class AmbiguousText(ValueError):

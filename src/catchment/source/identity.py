@@ -11,6 +11,7 @@ back by other means, and holds on a server that logs GTIDs twice.
 from msgspec.structs import replace
 
 from catchment.epoch.chain import must_continue
+from catchment.model.epoch_number import second_text
 from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, LogRefused, Purged, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
@@ -160,8 +161,8 @@ def _must_be_unchanged(
     born = head.files[0].born
     if born != verified.born:
         raise Diverged(
-            f"{_was_reset(endpoint, verified)}: its file {verified.at.file} began at {born} instead of "
-            f"{verified.born} (seconds since 1970); {COPY_AGAIN}"
+            f"{_was_reset(endpoint, verified)}: its file {verified.at.file} began at "
+            f"{second_text(born)}, the one that was read at {second_text(verified.born)}; {COPY_AGAIN}"
         )
     # A log that was reset after we asked was born then or later.
     if born < before.asked or (restarted and _is_there(endpoint, verified)):

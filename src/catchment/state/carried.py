@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from catchment.config import takes
+from catchment.config import Feed, NewTables, takes
 from catchment.model.epoch import Manifest, Outside
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
@@ -87,26 +87,38 @@ def _last(manifest: Manifest, table: TableId) -> int:
     return manifest.epoch if stale is None else stale.epoch
 
 
-def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> None:
+def tell_uncarried(feed: Feed, manifest: Manifest, present: Collection[TableId]) -> None:
     """Log what `uncarried` says."""
-    for line in uncarried(rules, manifest, present):
+    for line in uncarried(feed, manifest, present):
         _log.warning("%s", line)
 
 
-def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> list[str]:
-    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each. The feed left
-    them out, or they left it and cannot enter again, or they came later.
+def uncarried(feed: Feed, manifest: Manifest, present: Collection[TableId]) -> list[str]:
+    """The tables `present` on the shards that the rules take and the feed does not carry, in a line for each reason.
+    The feed left them out, or they left it and cannot enter again, or they came later, or a schema change made them.
     """
     outside = {one.table: one for one in manifest.outside if not one.returns}
-    known = {table: one for table, one in outside.items() if table in present and takes(rules, table)}
+    known = {table: one for table, one in outside.items() if table in present and takes(feed.tables, table)}
     late = sorted(set(present) - manifest.tables - {one.table for one in manifest.outside})
     lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []
+    shadows = [table for table in late if not feed.enters(table)]
+    late = [table for table in late if feed.enters(table)]
     if late:
+        then = new_tables_then(late, carries=feed.new_tables is NewTables.CARRY)
+        lines.append(f"{_matching(late)} not carried yet: {listed(late)}; {then}")
+    if shadows:
         lines.append(
-            f"{_matching(late)} not carried, because the feed began without: {listed(late)}; with `new_tables: carry` "
-            "they enter the feed"
+            f"left out, since schema changes make such tables for a while (`shadow_tables`): {listed(shadows)}"
         )
     return lines
+
+
+def new_tables_then(tables: Collection[TableId], *, carries: bool) -> str:
+    """What becomes of tables that came after the feed began. `carries`: as `new_tables` of the feed file says."""
+    one = len(tables) == 1
+    if carries:
+        return f"{'it' if one else 'each'} joins the feed once every shard has it"
+    return f"`new_tables: skip` leaves {'it' if one else 'them'} out"
 
 
 def _matching(tables: Collection[object]) -> str:

@@ -11,7 +11,7 @@ from catchment.watch.rows_left import Left
 
 # A feed that keeps up is behind by an epoch or two.
 KEEPS_UP_SECONDS = 10.0
-NO_RATE = "how fast it goes is not known yet"
+NO_RATE = "the rate is not measured yet"
 STANDS_STILL = "nothing came of late"
 STOOD_STILL = "it stood still for a part of the last two minutes"
 LOG_GROWS = "the log grows as fast as it is read"

@@ -12,17 +12,13 @@ from catchment.model.log_fields import about
 from catchment.model.named import by_cause, tables_named
 from catchment.model.table import TableId
 from catchment.schema.existence import Existence
+from catchment.state.carried import new_tables_then
 from catchment.state.journal import Journal
 from catchment.state.notes import NotCarried
 from catchment.watch.notify import Notifier
 from catchment.watch.vitals import Vitals
 
 _log = logging.getLogger(__name__)
-# What becomes of new tables: whether the feed carries them, and whether there are several.
-_THEN = {
-    True: ("it joins the feed once every shard has it", "each joins the feed once every shard has it"),
-    False: ("`new_tables: skip` leaves it out", "`new_tables: skip` leaves them out"),
-}
 
 
 class Uncarried:
@@ -87,7 +83,7 @@ class Uncarried:
                 shards.setdefault(one.table, []).append(one.shard)
         first = sorted((table, f"shard {', '.join(sorted(on))}") for table, on in shards.items())
         for where, tables in by_cause(first).items():
-            then = _THEN[self._carries][len(tables) > 1]
+            then = new_tables_then(tables, carries=self._carries)
             message = f"{tables_named(tables)} new on {where}: {then}"
             _log.warning("%s", message, extra=about(tables=tables))
             self._notifier.tell(NotifyEvent.NEW_TABLE, message)

@@ -57,7 +57,7 @@ def test_doctor_in_words(feed_file: Path, shard: PrivateServer, capsys: pytest.C
     out = capsys.readouterr().out
     assert "error    shard -80: clishop.s has the engine MyISAM\n         risk: " in out
     assert 'do:   ALTER TABLE `clishop`.`s` ENGINE=InnoDB, or add "!clishop.s" to `tables`' in out
-    assert out.endswith("1 errors, 2 warnings\n")
+    assert out.endswith("1 error, 2 warnings\n")
 
 
 @pytest.mark.usefixtures("clishop")
@@ -177,7 +177,15 @@ def test_errors_become_exit_codes(
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.42, "0.4 s"), (75, "75 s"), (600, "10 min"), (18000, "5.0 h"), (300_000, "3.5 d")],
+    [
+        (0.42, "0.4 s"),
+        (75, "75 s"),
+        (100, "100 s"),
+        (150, "2 min"),
+        (600, "10 min"),
+        (18000, "5.0 h"),
+        (300_000, "3.5 d"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

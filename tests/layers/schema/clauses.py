@@ -240,7 +240,7 @@ VALUES: Final[dict[str, dict[str, object]]] = {
 }
 # What copies the table, with words of the reason. Some servers refuse some of it.
 _UNLOGGED: Final = "the server does not log the rows that it fills"
-_UNKNOWN: Final = "not one that is known to leave rows alone"
+_UNKNOWN: Final = "a statement changed it that Catchment does not follow"
 COPIED: Final = {
     "ADD n INT DEFAULT b''": _UNLOGGED,  # MariaDB makes 0 of it, MySQL refuses it
     "ADD n BIT(2) DEFAULT b'111'": _UNLOGGED,  # too many bits

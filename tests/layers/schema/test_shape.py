@@ -121,7 +121,7 @@ def test_refuses_a_table_that_the_log_does_not_explain(
     with pytest.raises(SourceError, match=words) as raised:
         step(first_shape(table("a")), after, *effects)
     assert "shard s1: shop.t" in str(raised.value)
-    assert "with `schema_change: evolve` the next run copies shop.t again" in str(raised.value)
+    assert "with `schema_change: evolve`, the default, shop.t is copied again by itself" in str(raised.value)
     assert 'add "!shop.t" to `tables`' in str(raised.value)
 
 

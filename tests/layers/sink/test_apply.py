@@ -153,8 +153,9 @@ def test_a_table_of_another_feed_is_refused_and_its_owner_named(tmp_path: Path) 
     begin = manifest(7, (ORDERS, other), delta(other), delta(ORDERS), feed="renamed")
     begin = msgspec.structs.replace(begin, previous=0)
     for _ in range(2):  # the state store holds the manifest: the next start applies it again
-        with pytest.raises(SinkError, match=r"feed shop's.*renamed.*another sink\.path"):
+        with pytest.raises(SinkError, match=r"feed shop's.*renamed.*another sink\.path") as raised:
             second.apply_epoch(begin, 1)
+        assert "remove" not in str(raised.value), "it has the rows of another feed"
     assert not tail_dir(tmp_path, other.table).exists(), "refused before any commit"
     with pytest.raises(SinkError, match="feed shop's"):
         second.apply(delta(ORDERS, changes(tmp_path, 8, 1)), 8, 1)
@@ -172,8 +173,15 @@ def test_a_feed_does_not_begin_where_rows_stand(tmp_path: Path) -> None:
     rows = pa.table({"id": [1]})
     write_deltalake(tmp_path / "shop" / "items", rows)
     items = shape("items", {"id": INT}, ("id",))
-    with pytest.raises(SinkError, match="of another program"):
+    with pytest.raises(SinkError, match="of another program") as raised:
         DeltaSink(tmp_path, FEED).apply_epoch(manifest(1, (items,), delta(items)), 1)
+    assert "remove" not in str(raised.value)
+    write_deltalake(tmp_path / "mine" / "shop" / "orders", rows)
+    (log,) = (tmp_path / "mine" / "shop" / "orders" / "_delta_log").glob("*.json")
+    log.write_text(log.read_text().replace('"configuration":{', '"configuration":{"catchment.feed":"other"'))
+    with pytest.raises(SinkError, match="is feed other's") as raised:
+        DeltaSink(tmp_path / "mine", FEED).apply_epoch(manifest(1, (ORDERS,), delta(ORDERS)), 1)
+    assert "remove" not in str(raised.value)
 
 
 def test_a_table_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:

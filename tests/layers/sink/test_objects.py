@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,17 @@ def test_erased_rows_leave_a_bucket(root: ObjectPath, s3_server: S3Server, table
     assert erased(place, table, 3).deleted > 0
     assert words(files) == []
     assert sorted(catchment.read(root, TABLE, origin=False).polars().rows()) == [(1, "a"), (2, "bb")]
+
+
+def test_who_may_not_read_a_bucket_is_told_of_access_and_not_to_put_back_a_copy(
+    root: ObjectPath, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied(root, random.Random(3))
+    log = table_dir(root, ORDERS.table)
+    with (
+        in_environment(replace(bucket, secret_key="wrong"), monkeypatch),
+        pytest.raises(SinkError, match=r"no access to the lake: .*; give this user the right") as raised,
+    ):
+        DeltaLog(log).newest()
+    assert "put back" not in str(raised.value)
+    assert bucket.access_key not in str(raised.value)

@@ -37,7 +37,7 @@ class Unfollowed(NamedTuple):
 UNLOGGED = "a column with a non-NULL default was added, and the server does not log the rows that it fills"
 NOT_KNOWN = "was given another definition that is not known to leave its values as they are"
 REDEFINED = "a column was renamed or given another definition"
-UNLISTED = "a statement that names it is not one that is known to leave rows alone"
+UNLISTED = "a statement changed it that Catchment does not follow"
 COMPUTED = "may be one that another is computed from"
 LOOSE = "SET sql_mode = ''; "
 CASES = {

@@ -39,7 +39,7 @@ def test_a_table(tmp_path: Path, feed: Path, schema: str, certificate: Certifica
                 break
         with pytest.raises(flight.FlightUnauthenticatedError, match="no feed of that name is open"):
             read(port, trusted, {"table": f"{schema}.t"}, token="another-token-of-somebody").read_chunk()
-        with pytest.raises(Exception, match="they take no table of any shard"):
+        with pytest.raises(Exception, match="no shard has such a table"):
             read(port, trusted, {"table": f"{schema}.hidden"}).read_chunk()
         with pytest.raises(flight.FlightError):
             flight.connect(f"grpc://localhost:{port}").do_get(flight.Ticket(b"{}")).read_chunk()

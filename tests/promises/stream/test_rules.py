@@ -158,7 +158,7 @@ def test_a_table_with_a_select_is_copied_again_when_it_is_altered(servers: Serve
     [
         ({"match": "t1", "filter": "select missing from t1"}, "missing"),
         ({"match": "t1", "filter": "select id from t1 limit 3"}, "LIMIT"),
-        ({"match": "t7"}, "it takes no table of any shard"),
+        ({"match": "t7"}, "rule t7: no shard has such a table"),
         ({"match": "t1", "of": 2, "index": 2}, "is no slice"),
         ({"table": "t1"}, "is no rule"),
     ],

@@ -30,7 +30,7 @@ function small(value) {
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "?";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 100) return `${Math.round(seconds)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${(seconds / 86400).toFixed(1)} d`;
@@ -107,9 +107,9 @@ function facts(shown) {
   add("epochs a second", small(rate(history.epochs)));
   add("changes a second", small(rate(history.changes)));
   if (progress) {
-    add("all rows copied in", ...forecast(progress.copy, "copied"));
-    add("logs caught up in", ...forecast(progress.log, "keeps up"));
-    add("both in", ...forecast(progress.whole, "through"));
+    add("initial copy", ...forecast(progress.copy, "done"));
+    add("logs", ...forecast(progress.log, "caught up"));
+    add("until all is up to date", ...forecast(progress.whole, "up to date now"));
   }
   comparisons(shown.status, add);
   byId("facts").replaceChildren(...list);
@@ -189,7 +189,7 @@ function tables(status) {
 function lists(status) {
   rows("orders", (status ? status.orders : []).map((one) => row([
     cell(String(one.number), "number"), cell(one.order), cell(one.user), cell(one.asked),
-    cell(one.state === "open" ? "nobody has answered yet" : `${one.state}: ${one.answer}`, "text"),
+    cell(one.state === "open" ? "queued; a run carries it out" : `${one.state}: ${one.answer}`, "text"),
   ])), "none");
   rows("errors", (status ? status.errors : []).map((one) => row([
     cell(one.last), cell(String(one.count), "number"), cell(one.kind), cell(one.message, "text"),

@@ -157,14 +157,17 @@ def must_take_tables(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> None:
             for tables in pool.map(lambda one: _listed(one, chosen), endpoints.values())
             for table in tables
         }
-    if not there:
-        raise ConfigError("rules: they take no table of any shard; check the names (schema.table)")
-    for rule in chosen.rules:
-        if not rule.excludes and not any(rule.takes(table) for table in there):
-            raise ConfigError(
-                f"rule for {rule.match}: it takes no table of any shard; check the pattern (a name, a glob, or a "
-                r"regular expression over the whole of schema.table, such as /.*\.log_.*/)"
-            )
+    idle = [
+        rule.match
+        for rule in chosen.rules
+        if not rule.excludes and not any(rule.takes(table) for table in there)
+    ]
+    if idle or not there:
+        what = f"rule {idle[0]}" if idle else f"rules ({chosen.text})"
+        raise ConfigError(
+            f"{what}: no shard has such a table; a name or a glob is schema.table, a regular expression has to match "
+            r"the whole of schema.table, as /shop\.log_.*/ does"
+        )
 
 
 def must_be_usable(known: Iterable[Known]) -> None:

@@ -274,7 +274,13 @@ def _http_allowed() -> bool:
 @contextmanager
 def _as_os_error(place: ObjectPath) -> Iterator[None]:
     """Raise what a store refuses as OSError, but for AlreadyExistsError."""
-    from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
+    from obstore.exceptions import (
+        AlreadyExistsError,
+        BaseError,
+        GenericError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
 
     try:
         yield
@@ -285,6 +291,8 @@ def _as_os_error(place: ObjectPath) -> Iterator[None]:
     except GenericError as error:
         # What is left when all tries got no answer, or one of the 5xx: what a store refuses has an error of its own.
         raise StorageAway(_said(str(error))) from None
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise PermissionError(_said(str(error))) from None
     except BaseError as error:
         raise OSError(_said(str(error))) from None
 

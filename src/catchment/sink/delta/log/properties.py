@@ -42,11 +42,16 @@ def must_be_known(configuration: Mapping[str, str], directory: Location) -> None
         )
 
 
+def is_owned(configuration: Mapping[str, str]) -> bool:
+    """Whether a feed made the table; whose it is, `must_own` checks."""
+    return _OWNER in configuration
+
+
 def must_own(configuration: Mapping[str, str], feed: str, name: str, directory: Location) -> None:
     """Raise SinkError when the table is another feed's: rows would stand in it twice."""
     owner = configuration.get(_OWNER, feed)
     if owner != feed:
         raise SinkError(
             f"{name}: the lake table at {directory} is feed {owner}'s, and this feed is {feed}; give the feed "
-            f"another sink.path, or its old name {owner} if it was renamed, or remove that directory"
+            f"another sink.path, or its old name {owner} if it was renamed"
         )

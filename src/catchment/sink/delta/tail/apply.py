@@ -16,7 +16,7 @@ from catchment.sink.delta.log.actions import Action, Add, MetaData, Txn, commit_
 from catchment.sink.delta.log.commit import commit, create_table, fenced, gone, remarked
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
-from catchment.sink.delta.log.properties import must_own
+from catchment.sink.delta.log.properties import is_owned, must_own
 from catchment.sink.delta.log.schemas import arrow_of, protocol_of, schema_text
 from catchment.sink.delta.tail.generations import tails_of
 
@@ -147,10 +147,11 @@ class DeltaSink:
         ]
         for log in before:
             stands = log.newest()
-            if stands is not None and not again:
-                raise self._stands(name, log.directory)
-            if stands is not None:
-                must_own(stands.metadata.configuration, self.feed, str(name), log.directory)
+            if stands is None:
+                continue
+            must_own(stands.metadata.configuration, self.feed, str(name), log.directory)
+            if not again:
+                raise self._stands(name, log.directory, mine=is_owned(stands.metadata.configuration))
         log = self._log(mine)
         on = log.newest()
         if on is None:
@@ -158,13 +159,16 @@ class DeltaSink:
         must_own(on.metadata.configuration, self.feed, str(name), log.directory)
         carried = on.transactions.get(epoch_app(self.feed, name))
         if carried != manifest.epoch and (carried is not None or on.files):
-            raise self._stands(name, log.directory)
+            raise self._stands(name, log.directory, mine=True)
 
-    def _stands(self, name: TableId, where: Location) -> SinkError:
+    def _stands(self, name: TableId, where: Location, *, mine: bool) -> SinkError:
+        """`mine`: the table is this feed's, and nobody else loses rows with it."""
+        begins = f"{name}: feed {self.feed} begins, but there is a lake table at {where} already"
+        if not mine:
+            return SinkError(f"{begins}, of another program; give the feed another sink.path")
         return SinkError(
-            f"{name}: feed {self.feed} begins, but there is a lake table at {where} already, of "
-            "another program, or of this feed whose state store and _catchment directory were lost; put those "
-            "back, give the feed another sink.path, or remove that directory to copy everything again"
+            f"{begins}, of a feed of this name whose state store and _catchment directory were lost; put those back, "
+            "give the feed another sink.path, or remove that directory to copy the table again"
         )
 
     def _apply_one(self, delta: TableDelta, epoch: int, fence: int, first: bool) -> None:
