@@ -34,7 +34,7 @@ def file_of(chosen: Feed) -> str:
 def caught_up(chosen: Feed) -> Took:
     """`catchment run --until-caught-up`, from the command to its end."""
     began, before = time.monotonic(), os.times()
-    command = [*PROGRAM, "run", file_of(chosen), "--until-caught-up"]
+    command = [*PROGRAM, "run", file_of(chosen), "--until-caught-up", "--quiet"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
@@ -44,7 +44,7 @@ def caught_up(chosen: Feed) -> Took:
 @contextmanager
 def command(chosen: Feed) -> Iterator["subprocess.Popen[bytes]"]:
     """`catchment run` while the block lasts."""
-    process = subprocess.Popen([*PROGRAM, "run", file_of(chosen)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*PROGRAM, "run", file_of(chosen), "--quiet"], stdout=subprocess.DEVNULL)
     try:
         yield process
     finally:
