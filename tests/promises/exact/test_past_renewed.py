@@ -116,7 +116,7 @@ def stale_in(steps: Steps, tables: Sequence[str]) -> int:
     steps.run()
     assert stale(newest(steps)) == {*tables}
     (then,) = {one.epoch for one in newest(steps).stale}
-    with pytest.raises(SinkError, match="stands as of epoch"):
+    with pytest.raises(SinkError, match="is stale"):
         catchment.read(steps.file, f"{steps.schema}.{tables[0]}", strict=True)
     assert catchment.read(steps.file, f"{steps.schema}.{tables[0]}").as_of == then
     settled(steps.feed)
