@@ -8,10 +8,11 @@ in turn, at the same place. So events are found round after round, until a round
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.table import TableId
-from catchment.rewind.lives import Child, Fates, Lake, Unfollowed
+from catchment.rewind.lives import END, Child, Fates, Lake, Unfollowed
 from catchment.rewind.parents import Events, Side, caused, events_of
 
 _ROUNDS_MAX = 100
@@ -36,9 +37,12 @@ def cascades(
     row_keys: Mapping[TableId, tuple[str, ...]],
     lake: Lake,
     selected: Collection[TableId] = (),
+    carried: Mapping[TableId, tuple[str, ...]] = MappingProxyType({}),
+    moment: int = END,
 ) -> Cascades:
     """What the foreign keys did to their children. `row_keys`: of all children. `selected`: those of which `lake` gives
-    rows as they were at some moment of the stretch.
+    rows as they were at some moment of the stretch, in front of the place `moment`. `carried`: columns that changes of
+    a child have beside those that decide.
 
     Raises Unfollowed.
     """
@@ -48,7 +52,15 @@ def cascades(
         if key.parent in sides
     }
     children = {
-        table: Child(table, row_keys[table], tuple(foreign_keys), sides.get(table), lake, table in selected)
+        table: Child(
+            table,
+            row_keys[table],
+            tuple(foreign_keys),
+            sides.get(table),
+            lake,
+            moment if table in selected else 0,
+            carried.get(table, ()),
+        )
         for table in dict.fromkeys(key.child for key in foreign_keys)
     }
     derived: dict[int, Events] = {}

@@ -20,7 +20,7 @@ from catchment.rewind.states import AFTER, BEFORE
 from catchment.wire.keys import keys
 
 _BEGINNING = -2  # in front of every place
-_NEVER = 1 << 33  # behind every place
+END = _NEVER = 1 << 33  # behind every place
 
 
 class Unfollowed(ValueError):
@@ -86,8 +86,9 @@ class Changes:
 class Child:
     """The lives of one child's rows: those that the log tells, and those that the lake has as far as events ask.
 
-    `selected`: the lake has the rows as they were at some moment of the stretch. `kept`: rows of the lake, whole.
-    `changes`: what events did to lives, of the newest round.
+    `selected`: the lake has the rows as they were at some moment in front of this place. `carried`: columns that lives
+    have beside those that decide. `kept`: rows of the lake, whole. `changes`: what events did to lives, of the newest
+    round.
     """
 
     table: TableId
@@ -95,7 +96,8 @@ class Child:
     foreign_keys: tuple[ForeignKey, ...]
     side: Side | None
     lake: Lake
-    selected: bool = False
+    selected: int = 0
+    carried: tuple[str, ...] = ()
     kept: pa.Table | None = None
     changes: Changes | None = None
     _asked: dict[int, keys.KeySet] = field(default_factory=dict)
@@ -176,7 +178,7 @@ class Child:
             starts = np.full(len(ends), _BEGINNING, np.int64)
             lives = _Lives(self.kept.select(columns), starts, ends, np.full(len(ends), -1, np.int64))
             # No event had ended a row that its first image shows, and the SELECT may have shown it after that image.
-            found.append(lives.take(~had) if self.selected else lives)
+            found.append(lives.take(~(had & (ends < self.selected))))
         if self.side is not None and self.side.images.num_rows:
             after = pc.equal(self.side.images.column(SIDE), AFTER).to_numpy()
             rows = self.side.images.select(columns).filter(pa.array(after))
@@ -199,10 +201,10 @@ class Child:
 
     @property
     def _columns(self) -> list[str]:
-        """Those that decide: of its key, of its foreign keys, and those that others refer to."""
+        """Those that decide, of its key, of its foreign keys, and those that others refer to; and those carried."""
         mine = [name for key in self.foreign_keys if key.child == self.table for name in key.columns]
         its = [name for key in self.foreign_keys if key.parent == self.table for name in key.referenced]
-        return list(dict.fromkeys([*self.key, *mine, *its]))
+        return list(dict.fromkeys([*self.key, *mine, *its, *self.carried]))
 
     def _step(
         self, lives: _Lives, indexed: Mapping[int, "_Index"]

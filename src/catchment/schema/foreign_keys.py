@@ -42,7 +42,7 @@ def refusal(key: ForeignKey, tables: Mapping[TableId, Columns]) -> str:
     `tables`: those that the feed carries from the shard, as `kept_as_they_are` gives them.
     """
     if key.parent not in tables:
-        return f"the feed does not carry {key.parent}"
+        return f"{key.parent} is not among the tables"
     lacking = [name for name in key.columns if name.lower() not in tables[key.child]]
     lacking += [name for name in key.referenced if name.lower() not in tables[key.parent]]
     return f"the feed leaves column {lacking[0]} out, or masks it" if lacking else ""

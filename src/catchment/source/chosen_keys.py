@@ -46,8 +46,17 @@ def among(table: Table, keys: pa.Table) -> Condition:
     if tuple(keys.schema.names) != table.key:
         asked = ", ".join(keys.schema.names)
         raise SourceError(f"{table.id}: its key is ({', '.join(table.key)}), and rows are asked by ({asked})")
-    columns = table.key_columns
-    rows = zip(*(keys[column.name].to_pylist() for column in columns), strict=True)
+    return with_values(table, keys)
+
+
+def with_values(table: Table, wanted: pa.Table) -> Condition:
+    """The condition that a row has the values of one of these rows in their columns. Raises SourceError where the
+    table lacks one of these."""
+    known = {column.name: column for column in table.columns}
+    if lacking := [name for name in wanted.schema.names if name not in known]:
+        raise SourceError(f"{table.id}: it has no column {', '.join(lacking)}, by which rows are asked")
+    columns = [known[name] for name in wanted.schema.names]
+    rows = zip(*(wanted[column.name].to_pylist() for column in columns), strict=True)
     terms: list[str] = []
     values: list[int | str | bytes] = []
     for row in rows:

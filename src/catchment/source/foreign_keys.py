@@ -82,14 +82,28 @@ def cascading(session: Session, tables: Mapping[TableId, Columns]) -> list[Casca
     return found
 
 
-def uncarried(session: Session, tables: Mapping[TableId, Columns]) -> dict[TableId, str]:
+@dataclass(frozen=True, slots=True)
+class KeysAmong:
+    """The keys between tables of a shard; and the tables that cannot be carried because of keys, with the reasons."""
+
+    keys: tuple[ForeignKey, ...]
+    refused: Mapping[TableId, str]
+
+
+def keys_among(session: Session, tables: Mapping[TableId, Columns]) -> KeysAmong:
+    """Those of the tables that are left without the ones refused. Raises SourceError."""
+    refused: dict[TableId, str] = {}
+    while True:
+        left = {table: columns for table, columns in tables.items() if table not in refused}
+        found = cascading(session, left)
+        if all(not one.refused for one in found):
+            return KeysAmong(tuple(one.key for one in found), refused)
+        refused |= {one.key.child: one.why for one in found if one.refused}
+
+
+def uncarried(session: Session, tables: Mapping[TableId, Columns]) -> Mapping[TableId, str]:
     """The tables that cannot be carried because of foreign keys, and their children; and why."""
-    found: dict[TableId, str] = {}
-    left = dict(tables)
-    while refused := {one.key.child: one.why for one in cascading(session, left) if one.refused}:
-        found |= refused
-        left = {table: columns for table, columns in left.items() if table not in refused}
-    return found
+    return keys_among(session, tables).refused
 
 
 def carried_keys(session: Session, tables: Mapping[TableId, Columns]) -> tuple[ForeignKey, ...]:

@@ -30,7 +30,7 @@ TABLES = {
     "g": f"CREATE TABLE g (id INT PRIMARY KEY, c INT, FOREIGN KEY fg (c) REFERENCES c (id) {FOLLOW})",
     "t": "CREATE TABLE t (id INT PRIMARY KEY, up INT, FOREIGN KEY ft (up) REFERENCES t (id) ON DELETE CASCADE)",
 }
-_COLUMNS = {"p": "id, code, v", "c": "id, p, v", "n": "id, p, code", "g": "id, c", "t": "id, up"}
+COLUMNS = {"p": "id, code, v", "c": "id, p, v", "n": "id, p, code", "g": "id, c", "t": "id, up"}
 _STATEMENTS = (
     "DELETE FROM p WHERE id = {old}",
     "UPDATE p SET id = {new} WHERE id = {old}",
@@ -95,7 +95,7 @@ class Family:
     def _select(self) -> dict[str, Table]:
         found = {}
         with self._connection.cursor() as cursor:
-            for table, columns in _COLUMNS.items():
+            for table, columns in COLUMNS.items():
                 cursor.execute(f"SELECT {columns} FROM {table}")
                 found[table] = by_text(cursor.fetchall())
         return found
@@ -115,13 +115,13 @@ def judged(feed: Feed, schema: str, families: dict[str, Family]) -> Counter[str]
             number = max((n for (n,) in _lake(feed, schema, JOURNAL, "id", row, shard)), default=0)
             for copy in row.manifest.cut.shards[shard].copies:
                 table = copy.table.name
-                if table not in _COLUMNS:
+                if table not in COLUMNS:
                     continue
                 if row.manifest.stale_since(copy.table) is not None:
                     counts["stale"] += 1
                     continue
-                there = _lake(feed, schema, table, _COLUMNS[table], row, shard)
-                expected = [one for one in family.states[number][table] if _is_copied(copy, one[0])]
+                there = _lake(feed, schema, table, COLUMNS[table], row, shard)
+                expected = [one for one in family.states[number][table] if is_copied(copy, one[0])]
                 where = f"epoch {row.manifest.epoch}, {shard}, {table}, transaction {number}, {copy}"
                 assert there == expected, f"{where}: {set(there) ^ set(expected)}"
                 counts["whole" if copy.done else "copying"] += 1
@@ -134,7 +134,7 @@ def _lake(feed: Feed, schema: str, table: str, columns: str, row: EpochRow, shar
     return by_text([tuple(one[name] for name in names) for one in rows if one["_shard"] == shard])
 
 
-def _is_copied(copy: Copy, key: int) -> bool:
+def is_copied(copy: Copy, key: int) -> bool:
     if copy.done:
         return True
     copied, born = copy.copied, copy.born_after

@@ -26,6 +26,7 @@ from catchment.schema.existence import Existence, existence
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, Stopped
 from catchment.serve.changes.rows import TIMESTAMP, GroupFacts
+from catchment.serve.stream.family_turn import FamilyTurn
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
@@ -34,6 +35,7 @@ from catchment.source.identity import must_be_unbroken
 from catchment.source.log import EndedGroups, read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
+from catchment.source.view import View
 from catchment.source.wanted import Wanted
 from catchment.wire.log.facts import Ddl
 
@@ -53,7 +55,8 @@ class Advance:
     later, in seconds since 1970 by the shard's clock.
 
     `known`: its tables. `shown`: a tick showed where it begins. `resets`: how often RESET was said, as of now.
-    `chosen`: which tables are followed once they come. `opens`: sessions for dumps.
+    `chosen`: which tables are followed once they come. `opens`: sessions for dumps. `view`: of the shard in front of
+    `state`, for what foreign keys do; None: there is none. `untold`: nobody is told of what the log holds.
     """
 
     endpoint: Endpoint
@@ -66,6 +69,8 @@ class Advance:
     chosen: Callable[[TableId], bool]
     opens: Opens
     until: int | None = None
+    view: View | None = None
+    untold: bool = False
 
     @property
     def shapes(self) -> Mapping[TableId, TableShape]:
@@ -97,7 +102,8 @@ class Void:
 class Told:
     """What the log told, and the shard's state behind it. `groups`: ordinal, GTID and time of each transaction.
     `shown`: a tick showed that position. `redefines`: DDL is among it. `event_time`: of the last transaction, in
-    seconds since 1970; `held`: of the first one that was held back for its time. `log_bytes`: of all."""
+    seconds since 1970; `held`: of the first one that was held back for its time. `log_bytes`: of all.
+    `acted`: foreign keys may have changed rows."""
 
     state: ShardState
     shown: bool
@@ -109,6 +115,7 @@ class Told:
     event_time: int
     held: int | None = None
     log_bytes: int = 0
+    acted: bool = False
 
     @property
     def newest_time(self) -> int:
@@ -128,7 +135,10 @@ def advanced(work: Advance) -> Told:
     must_be_unbroken(endpoint, start, work.resets)
     followed = Followed(work.shapes, work.state.definitions)
     wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
-    groups = GroupFacts()
+    groups, family = (
+        GroupFacts(),
+        FamilyTurn(endpoint, work.state, work.shapes, work.view, untold=work.untold),
+    )
     kept = KeptImages(endpoint.shard, work.known, work.state.copying)
     reader = read_log(endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until)
     with reader.through(work.opens) as log:
@@ -137,6 +147,7 @@ def advanced(work: Advance) -> Told:
                 groups.add(piece.batch)
             else:
                 kept.add(piece)
+                family.add(piece)
     stretch = log.stretch
     must_be_whole(endpoint.shard, start, None, stretch)
     if stretch.held is not None and stretch.at == start.at:
@@ -151,10 +162,18 @@ def advanced(work: Advance) -> Told:
     ends = commits(endpoint.shard, start.prepared, stretch.xa)
     for piece in PreparedRows(endpoint, start.server, ends.earlier, _as_prepared(wanted)):
         kept.add(piece)
+        family.add(piece)
     stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
     stopped |= kept.keyless
     altered = _altered(work, went.altered, events, stopped)
-    voids = _voids(work, stopped, existence(events, start))
+    there = existence(events, start)
+    unfollowed = {*stopped, *(one.table for one in _voids(work, stopped, there))}
+    children = family.followed(stretch, ends, events, unfollowed)
+    for table, images in children.images.items():
+        kept.add_silent(table, images)
+    stopped |= children.stopped
+    altered = [one for one in altered if one.effect.table not in stopped]
+    voids = _voids(work, stopped, there)
     void = {one.table for one in voids}
     changed = [one for one in kept.changed(stretch, ends) if one.table.id not in void]
     shown = stretch.reached_stop
@@ -164,6 +183,7 @@ def advanced(work: Advance) -> Told:
         arrival.sealed or work.state.sealed,
         _copies(work.state.copies, voids),
         _definitions(followed.now.values(), voids),
+        children.keys,
     )
     return Told(
         state=_defined(work, state, voids),
@@ -176,6 +196,7 @@ def advanced(work: Advance) -> Told:
         event_time=stretch.event_time,
         held=stretch.held,
         log_bytes=stretch.group_bytes,
+        acted=children.acted,
     )
 
 

@@ -20,7 +20,9 @@ from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.readers.copy import GroupRows, read_behind_purge
+from catchment.serve.stream.child_chunks import copied_children
 from catchment.serve.stream.tables import Known
+from catchment.source.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,14 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """A shard whose rows are copied as of `state`; `known`: its tables."""
+    """A shard whose rows are copied as of `state`; `known`: its tables. `view`: by which children of foreign keys are
+    copied; `open`: tables that are not copied yet, since their foreign keys are not known."""
 
     endpoint: Endpoint
     state: ShardState
     known: Known
+    view: View | None = None
+    open: frozenset[TableId] = frozenset()
 
     @property
     def shapes(self) -> Mapping[TableId, TableShape]:
@@ -58,14 +63,22 @@ class Copying:
 def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
     """Copy the next chunks; none where the server refuses them now. Raises CatchmentError."""
     missing = [copy.table for copy in work.state.copies if copy.table not in work.shapes]
-    plannable = work.state.without(missing)
+    children = {key.child for key in work.state.keys or ()}
+    plannable = work.state.without([*missing, *work.open, *(children if work.view is None else ())])
     if plannable.idle:
         return Copied(work.state)
     shard = work.endpoint.shard
     alone = Cut(tick.number, tick.time_us, {shard: plannable})
     found, state = [], work.state
     for group in planner.groups(alone, work.shapes.values(), tick):
-        rows = _read(work, planner, group)
+        of_children = [chunk for chunk in group if chunk.table in children]
+        others = [chunk for chunk in group if chunk.table not in children]
+        rows = _together(
+            _read(work, planner, others) if others else None,
+            copied_children(work.endpoint, work.state, work.shapes, work.view, of_children)
+            if of_children and work.view is not None
+            else None,
+        )
         if rows is None:
             continue
         chunks = tuple(one for of in rows.copied.values() for one in of)
@@ -79,6 +92,18 @@ def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
                 CopiedRows(whole if selection is None else selection.table, given, last.hi, last.last)
             )
     return Copied(state, found)
+
+
+def _together(some: GroupRows | None, more: GroupRows | None) -> GroupRows | None:
+    if some is None or more is None:
+        return some or more
+    return GroupRows(
+        {**some.rows, **more.rows},
+        {**some.copied, **more.copied},
+        some.refused + more.refused,
+        some.log_bytes + more.log_bytes,
+        some.spoiled | more.spoiled,
+    )
 
 
 def _read(work: Copying, planner: Planner, group: Sequence[Chunk]) -> GroupRows | None:

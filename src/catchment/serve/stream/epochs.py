@@ -4,6 +4,7 @@ A turn reads the log of every shard up to a tick, then copies chunks as of there
 where it stands, and the others go on, until it has been away for too long.
 """
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,13 +19,16 @@ from catchment.model.errors import CatchmentError, ConnectionLost, CutMissed, Re
 from catchment.model.position import Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, Table
-from catchment.serve.stream.advance import SHARD_ADDED, WHILE_COPIED, Advance, Told, Void, advanced
+from catchment.model.table import ShardTable, Table, TableId
+from catchment.serve.stream.advance import SHARD_ADDED, UNTOLD, WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
+from catchment.serve.stream.family_turn import is_bare
+from catchment.serve.stream.keys import with_keys, without_rows_to_come
 from catchment.serve.stream.resume import altered_since, copied_again, rechosen
 from catchment.serve.stream.tables import Chosen, Definitions, Known, known_now, must_be_usable
 from catchment.serve.stream.vgtid import StreamCut
+from catchment.serve.stream.views import Views
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
 from catchment.source.standby import Standby
@@ -84,12 +88,14 @@ class ShardTold:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A shard's part of a turn, and where it stands behind that. `known`: its tables then."""
+    """A shard's part of a turn, and where it stands behind that. `known`: its tables then; `open`: those of which the
+    foreign keys are not known there."""
 
     state: ShardState
     known: Known
     told: Told | None
     copied: Sequence[CopiedRows] = ()
+    open: frozenset[TableId] = frozenset()
 
 
 @dataclass
@@ -155,6 +161,8 @@ class Epochs:
             shard: Standby(endpoint, stands.cut.shards[shard].position.server, self._pool)
             for shard, endpoint in self._endpoints.items()
         }
+        self._views = {shard: Views(endpoint) for shard, endpoint in self._endpoints.items()}
+        self._open: dict[str, frozenset[TableId]] = dict.fromkeys(self._endpoints, frozenset())
         self._tick = 0
         self._apart = TICK_SECONDS
         self._told: dict[str, ShardTold] = {}
@@ -172,7 +180,7 @@ class Epochs:
             if self._aligned:
                 ahead = pool.map(lambda shard: clock_ahead(self._endpoints[shard]), positions)
                 self._alignment = Alignment(dict(zip(positions, ahead, strict=True)), self._turn_bytes)
-            list(pool.map(lambda shard: self._tables(shard, states[shard]), positions))
+            states = dict(zip(positions, pool.map(self._began, positions, states.values()), strict=True))
         self.stands = replace(self.stands, cut=replace(self.stands.cut, shards=states))
         servers = {shard: position.server for shard, position in positions.items()}
         clock = Clock(
@@ -201,11 +209,12 @@ class Epochs:
                 )
             self._tick = tick.number
             offsets = {shard: at for shard, at in tick.offsets.items() if shard in left}
-            self._taken(replace(tick, offsets=offsets), None)
+            self._taken(replace(tick, offsets=offsets), None, untold=True)
             reached = {s for s, at in offsets.items() if self.stands.cut.shards[s].position.at == at}
-            left -= reached
+            left -= {shard for shard in reached if self._sees_children(shard)}
             # Where a turn was too short for the log, the next one goes on to the same place.
-            tick = tick if left <= offsets.keys() and self.stands.cut.epoch == tick.number else None
+            again = left <= offsets.keys() - reached and self.stands.cut.epoch == tick.number
+            tick = tick if again else None
 
     def begun(self) -> Turn:
         """Where the shards stand, with the copies that began when the stream was resumed."""
@@ -259,6 +268,8 @@ class Epochs:
             planner.close()
         for standby in self._standby.values():
             standby.close()
+        for views in self._views.values():
+            views.close()
         self._pool.shutdown()
 
     def turn(self, timeout: float) -> Turn | None:
@@ -284,19 +295,25 @@ class Epochs:
         """The shards' logs stood still: those that wait for one may go on."""
         for standby in self._standby.values():
             standby.rest()
+        self._keep_views()
         if self._alignment is not None:
             self._alignment.took(dict.fromkeys(tick.offsets), world.now_us() / 1e6)
 
-    def _taken(self, tick: Tick, align: Alignment | None, hidden: Collection[str] = ()) -> Turn | None:
+    def _taken(
+        self, tick: Tick, align: Alignment | None, hidden: Collection[str] = (), *, untold: bool = False
+    ) -> Turn | None:
         """What the shards tell up to a tick; None where nothing moved, and where none could be read. `hidden`: shards
-        whose offset no tick showed, since another stream stands there before the end of one."""
+        whose offset no tick showed, since another stream stands there before the end of one. `untold`: nobody is told
+        of it."""
         before = self.stands
-        logs = self._logs(tick, align)
+        logs = self._logs(tick, align, untold=untold)
         copying = [shard for shard, step in logs.items() if not step.state.idle]
         copies = self._each(copying, lambda shard: self._with_copies(shard, logs[shard], tick))
         steps = {**logs, **copies}
         for shard, step in steps.items():
-            self._known[shard] = step.known
+            self._known[shard], self._open[shard] = step.known, step.open
+            if step.told is not None:
+                self._views[shard].told(step.told.state.position.at, acted=step.told.acted)
         whole = steps.keys() - (set(copying) - copies.keys())
         for shard in whole:
             self._away.met(shard)
@@ -329,19 +346,20 @@ class Epochs:
             self.stands, turns, completes, ahead=None if self._alignment is None else self._alignment.ahead
         )
 
-    def _logs(self, tick: Tick, align: Alignment | None) -> dict[str, _Step]:
+    def _logs(self, tick: Tick, align: Alignment | None, *, untold: bool) -> dict[str, _Step]:
         """The logs of the shards that can be read."""
         now, resets = world.now_us() / 1e6, self._resets(tick)
         until = align.until(tick.offsets, now) if align else {}
         steps = self._each(
-            tick.offsets, lambda shard: self._log(shard, tick, resets.get(shard), until.get(shard))
+            tick.offsets,
+            lambda shard: self._log(shard, tick, resets.get(shard), until.get(shard), untold=untold),
         )
         if align is None:
             return steps
         while over := align.over({shard: step.told for shard, step in steps.items()}, now):
             kept = {shard: step for shard, step in steps.items() if shard not in over}
             steps = kept | self._each(
-                over, lambda shard: self._log(shard, tick, resets.get(shard), over[shard])
+                over, lambda shard: self._log(shard, tick, resets.get(shard), over[shard], untold=untold)
             )
         align.took({shard: step.told for shard, step in steps.items()}, now)
         return steps
@@ -368,28 +386,37 @@ class Epochs:
                 raise
             return {}
 
-    def _log(self, shard: str, tick: Tick, resets: Resets | None, until: int | None) -> _Step:
+    def _log(
+        self, shard: str, tick: Tick, resets: Resets | None, until: int | None, *, untold: bool
+    ) -> _Step:
         state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
         known = self._tables(shard, state)
+        view = self._views[shard].at(state, known)
         if state.position.at == tick.offsets[shard]:
-            return _Step(state, known, None)
+            return _Step(state, known, None, open=self._open[shard])
         if resets is None:
             raise ConnectionLost(f"shard {shard}: it does not answer")
         shown = shard not in self.stands.unshown
         stop, budget = tick.offsets[shard], self._turn_bytes
         opens = self._standby[shard]
         told = advanced(
-            Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, opens, until)
+            Advance(
+                endpoint, state, shown, known, stop, budget, resets, self._chosen, opens, until, view, untold
+            )
         )
-        state = told.state
+        state, opened = told.state, self._open[shard]
         lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
-        if told.voids or told.altered or lacking:
+        if told.voids or told.altered or lacking or opened:
             known = self._known_now(shard, state)
-        return _Step(state, known, told)
+            here = with_keys(endpoint, state, known)
+            told, opened = dataclasses.replace(told, state=here.state), here.open
+        return _Step(told.state, known, told, open=opened)
 
     def _with_copies(self, shard: str, step: _Step, tick: Tick) -> _Step:
-        found = copied(Copying(self._endpoints[shard], step.state, step.known), self._planners[shard], tick)
-        return _Step(found.state, step.known, step.told, found.rows)
+        endpoint, view = self._endpoints[shard], self._views[shard].at(step.state, step.known)
+        work = Copying(endpoint, step.state, step.known, view, step.open)
+        found = copied(work, self._planners[shard], tick)
+        return _Step(found.state, step.known, step.told, found.rows, step.open)
 
     def _tables(self, shard: str, state: ShardState) -> Known:
         known = self._known[shard] or self._known_now(shard, state)
@@ -407,3 +434,32 @@ class Epochs:
         if again:
             self._again[shard] = [Void(table, WHILE_COPIED) for table in again]
         return rechosen(endpoint, copied_again(state, again), self._chosen)
+
+    def _began(self, shard: str, state: ShardState) -> ShardState:
+        """The state with its foreign keys, and a view that shows what these do from now on."""
+        known = self._tables(shard, state)
+        here = with_keys(self._endpoints[shard], state, known)
+        self._open[shard], state = here.open, here.state
+        if shard in self._copies:
+            state = without_rows_to_come(state)
+        elif lost := [copy.table for copy in state.copies if copy.table in here.open and not is_bare(copy)]:
+            self._again[shard] = [*self._again.get(shard, ()), *(Void(table, UNTOLD) for table in lost)]
+            state = copied_again(state, lost)
+        self._views[shard].at(state, known)
+        return state
+
+    def _sees_children(self, shard: str) -> bool:
+        """Whether a view shows what foreign keys do on a shard from where it stands on, if there are any."""
+        state, known = self.stands.cut.shards[shard], self._known[shard]
+        return not state.keys or known is None or self._views[shard].at(state, known) is not None
+
+    def _keep_views(self) -> None:
+        """Replace views that have become old while the logs stood still."""
+        for shard, state in self.stands.cut.shards.items():
+            known = self._known[shard]
+            try:
+                if known is not None and state.keys:
+                    self._views[shard].at(state, known)
+            except CatchmentError as error:
+                if error.retry is Retry.NEVER:
+                    raise

@@ -1,15 +1,16 @@
 """The images of a turn that a stream tells: in memory or on disk, and read again when they are told."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.epoch.xa import Commits
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import Unsupported
-from catchment.model.image import GROUP, SEQ
+from catchment.model.image import GROUP, INTERNAL, SEQ
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.rewind.change_types import typed
@@ -32,7 +33,7 @@ class Changed:
     table: Table
     first: int
     last: int
-    _kept: "_Kept"
+    _kept: "_Kept | _Merged"
     _number: int
 
     @property
@@ -60,6 +61,22 @@ class _Kept:
         return numbered(images.filter(pc.less(images.column(GROUP), self.stretch.groups)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """All of one table, with images of what foreign keys did to it."""
+
+    logged: Sequence[pa.Table]
+    silent: pa.Table
+
+    def rows(self, number: int) -> pa.Table:
+        """The images in order. What a key did comes in front of what did it, as servers that log both have it."""
+        schema = self.silent.schema
+        parts = [self.silent, *(one.select(schema.names).cast(schema) for one in self.logged)]
+        rows = pa.concat_tables(parts)
+        logged = np.arange(rows.num_rows) >= self.silent.num_rows
+        return rows.take(pa.array(np.lexsort((logged, rows.column(SEQ).to_numpy()))))
+
+
 @dataclass
 class KeptImages:
     """Takes the images of a turn that count. `known`: the shard's tables. `copying`: those not copied whole yet.
@@ -72,13 +89,14 @@ class KeptImages:
     keyless: dict[TableId, Stopped] = field(default_factory=dict)
     _sequences: dict[TableId, ImageSequence] = field(default_factory=dict)
     _versions: dict[TableId, list[Table]] = field(default_factory=dict)
+    _silent: dict[TableId, tuple[Table, pa.Table]] = field(default_factory=dict)
 
     def add(self, read: Images) -> None:
         """Keep what is told of them."""
         table = read.table.id
         images = pa.Table.from_batches([read.batch])
-        shape, copy = self.known.shapes[table], self.copying.get(table)
-        if copy == Copy(table) or table in self.keyless:
+        shape = self.known.shapes[table]
+        if self.copying.get(table) == Copy(table) or table in self.keyless:
             return  # nothing of it was told, and the log may lie before the columns that it has by now
         version = _version(read.table, shape.key)
         try:
@@ -86,22 +104,49 @@ class KeptImages:
         except Unsupported as why:
             self.keyless[table] = Stopped(table, str(why))
             return
-        selection = self.known.selection(version)
-        followed = None if copy is None else follows_log(images, chunk_key(version), copy)
-        images = typed(images, followed) if selection is None else selection.images(images, followed)
+        given, images = self._told(version, images)
         if images.num_rows:
             self._sequences.setdefault(table, ImageSequence()).add(images)
-            self._versions.setdefault(table, []).append(version if selection is None else selection.table)
+            self._versions.setdefault(table, []).append(given)
+
+    def add_silent(self, table: TableId, images: pa.Table) -> None:
+        """Keep images of what foreign keys did to a table, with the numbers of what did it."""
+        table_now = self.known.shapes[table].definition
+        images = images.select([*(column.name for column in table_now.columns), *INTERNAL])
+        given, images = self._told(table_now, images)
+        if images.num_rows:
+            self._silent[table] = given, numbered(images)
+
+    def _told(self, version: Table, images: pa.Table) -> tuple[Table, pa.Table]:
+        """What is told of images, and the table as it is told."""
+        selection, copy = self.known.selection(version), self.copying.get(version.id)
+        followed = None if copy is None else follows_log(images, chunk_key(version), copy)
+        if selection is None:
+            return version, typed(images, followed)
+        return selection.table, selection.images(images, followed)
 
     def changed(self, stretch: Stretch, ends: Commits) -> Iterator[Changed]:
         """What counts of them, now that it is known what was undone."""
         for table, sequence in self._sequences.items():
             kept = _Kept(sequence, stretch, ends)
+            if table in self._silent:
+                given, images = self._silent.pop(table)
+                logged = [kept.rows(number) for number in range(len(self._versions[table]))]
+                yield _merged(given, [one for one in logged if one.num_rows], images)
+                continue
             for number, version in enumerate(self._versions[table]):
                 rows = kept.rows(number)
                 if rows.num_rows:
                     told = rows.column(SEQ)
                     yield Changed(version, told[0].as_py(), told[-1].as_py(), kept, number)
+        for given, images in self._silent.values():
+            yield _merged(given, [], images)
+
+
+def _merged(table: Table, logged: Sequence[pa.Table], silent: pa.Table) -> Changed:
+    merged = _Merged(logged, silent)
+    numbers = merged.rows(0).column(SEQ)
+    return Changed(table, numbers[0].as_py(), numbers[-1].as_py(), merged, 0)
 
 
 def chains(changed: Iterable[Changed]) -> list[list[Changed]]:

@@ -9,6 +9,7 @@ from catchment import world
 from catchment.config.table_patterns import check_rules, exclusion, pattern_of, takes
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ConfigError, Unsupported
+from catchment.model.foreign_key import ForeignKey
 from catchment.model.log_fields import about
 from catchment.model.named import by_cause, listed
 from catchment.model.position import Server
@@ -20,14 +21,14 @@ from catchment.serve.rules.rule import Rule, first_of
 from catchment.serve.rules.selection import Selection, compiled
 from catchment.source.ask_ranges import collations_of
 from catchment.source.catalog import listed_tables, read_tables
-from catchment.source.foreign_keys import cascading
+from catchment.source.foreign_keys import keys_among
 from catchment.source.session import Session, connect
 
 _log = logging.getLogger(__name__)
 
 ALL = ("/.*/",)
 Given = str | Rule | Mapping[str, Any]
-_REMEDY = "make the key RESTRICT, or leave the table out"
+_REMEDY = "make the key RESTRICT, take its parent, too, or leave the table out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ def _rule(given: Mapping[str, Any]) -> Rule:
 
 
 class Known:
-    """The tables of a shard as they are now: `shapes` of those whose rows can be told, and what rules give of them.
-    `faults`: why the rows of others cannot be told."""
+    """The tables of a shard as they are now: `shapes` of those whose rows can be told, the foreign `keys` between them,
+    and what rules give of them. `faults`: why the rows of others cannot be told."""
 
     def __init__(
         self,
@@ -101,8 +102,10 @@ class Known:
         shapes: Mapping[TableId, TableShape],
         collations: Mapping[TableId, Mapping[str, str]],
         faults: Mapping[TableId, str],
+        keys: tuple[ForeignKey, ...] = (),
     ) -> None:
         self.shapes = shapes
+        self.keys = keys
         self.faults = faults
         self._chosen = chosen
         self._collations = collations
@@ -223,11 +226,13 @@ def _known(session: Session, tables: Callable[[TableId], bool], chosen: Chosen) 
             faults[table] = str(read)
         else:
             found[table] = first_shape(merge({shard: read}), {shard: read})
-    faults |= children(session, found.values())
+    family = keys_among(session, columns_of(found.values()))
+    faults |= {table: f"{why}; {_REMEDY}" for table, why in family.refused.items()}
     shapes = {table: shape for table, shape in found.items() if table not in faults}
     # Nothing else of a rule than a SELECT compares texts.
     selected = [shape.definition for table, shape in shapes.items() if _selects(chosen, table)]
-    return Known(chosen, shapes, {table.id: collations_of(session, table) for table in selected}, faults)
+    collations = {table.id: collations_of(session, table) for table in selected}
+    return Known(chosen, shapes, collations, faults, family.keys)
 
 
 def _selects(chosen: Chosen, table: TableId) -> bool:
@@ -238,11 +243,3 @@ def _selects(chosen: Chosen, table: TableId) -> bool:
 def _listed(endpoint: Endpoint, chosen: Chosen) -> Collection[TableId]:
     with connect(endpoint) as session:
         return listed_tables(session, chosen).keys()
-
-
-def children(session: Session, shapes: Iterable[TableShape]) -> dict[TableId, str]:
-    """Of these tables those whose rows foreign keys change in no log, and why."""
-    return {
-        one.key.child: f"its foreign key {one.key.name} {one.said} changes rows that are in no log; {_REMEDY}"
-        for one in cascading(session, columns_of(shapes))
-    }

@@ -1,0 +1,119 @@
+"""The snapshots of a shard by which a stream knows what foreign keys do to children: each is held until a later one is
+reached by the log.
+
+A view counts for the log from `told` on. In front of that it may have seen an event or not, which as a rule makes no
+difference; where it does, another view is opened.
+"""
+
+from typing import Final
+
+from catchment import world
+from catchment.model.errors import CatchmentError
+from catchment.model.position import LogOffset, reaches
+from catchment.model.shard import ShardState
+from catchment.model.source import Endpoint
+from catchment.rewind.lives import Unfollowed
+from catchment.rewind.parents import sides_of
+from catchment.rewind.silent import must_be_clear
+from catchment.serve.stream.family import Family, acts, log_since, shown_by
+from catchment.serve.stream.tables import Known
+from catchment.source.view import View, opened_view
+
+# A view is replaced once it is so old: while the log goes on, and while it rests.
+_SECONDS, _REST_SECONDS = 1.0, 60.0
+# The log from the floor of a view is read whenever parents went.
+_SECONDS_MAX: Final = 60.0
+
+
+class Views:
+    """Of one shard; one thread at a time may ask. No view is held where no foreign key changes rows."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._view: View | None = None
+        self._next: View | None = None
+        # Behind which no key changed rows, up to where the stream stands; None: that is not known.
+        self._acted: LogOffset | None = None
+
+    def at(self, state: ShardState, known: Known) -> View | None:
+        """A view for the log behind a state of the shard; None where there is none yet. Raises CatchmentError."""
+        if not state.keys or state.sealed is None:
+            self.close()
+            return None
+        self._without_lost()
+        if self._next is None and self._is_due(state):
+            # The floor is proven before the view is opened: what is visible there is visible to it.
+            self._next = opened_view(
+                self._endpoint, state.position.server, state.sealed, state.position.prepared
+            )
+        if self._next is not None and reaches(state.position.at, self._next.told):
+            self._take(self._next, state, known)
+            self._next = None
+        if self._view is not None and world.steady_seconds() - self._view.since > _SECONDS_MAX:
+            self._view.close()
+            self._view = None
+        return self._view
+
+    def told(self, until: LogOffset, *, acted: bool) -> None:
+        """The log was told up to a place. `acted`: keys may have changed rows there."""
+        if acted:
+            self._acted = until
+
+    def close(self) -> None:
+        """Let go of all views."""
+        for view in (self._view, self._next):
+            if view is not None:
+                view.close()
+        self._view = self._next = None
+
+    def _without_lost(self) -> None:
+        if self._view is not None and self._view.lost:
+            self._view = None
+        if self._next is not None and self._next.lost:
+            self._next = None
+
+    def _is_due(self, state: ShardState) -> bool:
+        if self._view is None:
+            return True
+        age = world.steady_seconds() - self._view.since
+        return age >= (_REST_SECONDS / 2 if state.position.at == self._view.told else _SECONDS)
+
+    def _take(self, view: View, state: ShardState, known: Known) -> None:
+        """Take a view in place of the one before, if it is clear what it shows."""
+        try:
+            self._must_be_clear(view, state, known)
+        except Unfollowed:
+            view.close()
+            return
+        except CatchmentError:
+            view.close()
+            raise
+        if self._view is not None:
+            self._view.close()
+        self._view = view
+
+    def _must_be_clear(self, view: View, state: ShardState, known: Known) -> None:
+        if self._acted is not None and reaches(view.floor, self._acted):
+            return
+        at = state.position.at
+        family = Family(
+            self._endpoint,
+            state.position.server,
+            state.keys or (),
+            known.shapes,
+            state.definitions,
+            view,
+            at,
+            at,
+        )
+        keys = family.whole
+        if not keys:
+            return
+        log = log_since(family, keys, at)
+        if not acts(family, log.images, log.torn):
+            self._acted = view.floor
+            return
+        shown = log.shown
+        row_keys = {key.child: known.shapes[key.child].key for key in keys}
+        sides = sides_of(shown, {table: known.shapes[table].key for table in shown})
+        must_be_clear(keys, sides, row_keys, shown_by(family))
