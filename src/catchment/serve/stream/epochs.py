@@ -4,9 +4,8 @@ A turn reads the log of every shard up to a tick, then copies chunks as of there
 where it stands, and the others go on, until it has been away for too long.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -15,20 +14,19 @@ from catchment.config import CopyConfig
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.model.cut import Cut, Tick
-from catchment.model.errors import CatchmentError, ConnectionLost, CutMissed, Retry
+from catchment.model.errors import CatchmentError, CutMissed, Retry
 from catchment.model.position import Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, Table, TableId
-from catchment.serve.stream.advance import SHARD_ADDED, UNTOLD, WHILE_COPIED, Advance, Told, Void, advanced
+from catchment.model.table import ShardTable, Table
+from catchment.serve.stream.advance import SHARD_ADDED, WHILE_COPIED, Told, Void
 from catchment.serve.stream.alignment import Alignment
-from catchment.serve.stream.chunks import CopiedRows, Copying, copied
-from catchment.serve.stream.family_turn import is_bare
-from catchment.serve.stream.keys import with_keys, without_rows_to_come
+from catchment.serve.stream.away import AWAY_SECONDS_MAX, Away
+from catchment.serve.stream.chunks import CopiedRows
 from catchment.serve.stream.resume import altered_since, copied_again, rechosen
-from catchment.serve.stream.tables import Chosen, Definitions, Known, known_now, must_be_usable
+from catchment.serve.stream.shard_reader import ShardReader, Step
+from catchment.serve.stream.tables import Chosen, Definitions, must_be_usable
 from catchment.serve.stream.vgtid import StreamCut
-from catchment.serve.stream.views import Views
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
 from catchment.source.standby import Standby
@@ -37,9 +35,7 @@ from catchment.source.standby import Standby
 TICK_SECONDS, _BUSY_SECONDS = 0.1, 0.005
 # Log of one shard and turn: after a long pause it comes in parts that a consumer can hold.
 TURN_BYTES = 32 << 20
-AWAY_SECONDS_MAX = 600.0
 _NOW_SECONDS_MAX = 60.0
-_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.2, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,41 +82,6 @@ class ShardTold:
     told_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A shard's part of a turn, and where it stands behind that. `known`: its tables then; `open`: those of which the
-    foreign keys are not known there."""
-
-    state: ShardState
-    known: Known
-    told: Told | None
-    copied: Sequence[CopiedRows] = ()
-    open: frozenset[TableId] = frozenset()
-
-
-@dataclass
-class _Away:
-    """How long each shard has not been read."""
-
-    since: dict[str, float] = field(default_factory=dict)
-    pauses: int = 0
-
-    def met(self, shard: str) -> None:
-        self.since.pop(shard, None)
-
-    def missed(self, shard: str, error: CatchmentError) -> None:
-        """Raise the error where the shard has been away for too long, or waiting does not help."""
-        since = self.since.setdefault(shard, world.steady_seconds())
-        if error.retry is Retry.NEVER or world.steady_seconds() - since > AWAY_SECONDS_MAX:
-            raise error
-
-    def pause(self, *, gained: bool) -> None:
-        """Wait a little longer each time that no shard could be read."""
-        self.pauses = 0 if gained else self.pauses + 1
-        if self.pauses:
-            world.sleep(min(_PAUSE_SECONDS * 2**self.pauses, _PAUSE_SECONDS_MAX))
-
-
 class Epochs:
     """Turns, one after another; not thread-safe. `stands`: up to where all was given. `copies`: shards of which the
     stream begins to copy all tables; `added`: those of them that an earlier stream, which it goes on, did not have.
@@ -142,10 +103,6 @@ class Epochs:
         self._chosen = chosen
         self._endpoints = {shard: endpoints[shard] for shard in stands.cut.shards}
         limits = Limits(copying.chunk_time, copying.chunk_rows_max, 1, copying.log_budget)
-        self._planners = {
-            shard: Planner({shard: endpoint}, limits) for shard, endpoint in self._endpoints.items()
-        }
-        self._known: dict[str, Known | None] = dict.fromkeys(self._endpoints)
         self._aligned = aligned
         self._copies = copies
         self._turn_bytes = turn_bytes
@@ -154,15 +111,19 @@ class Epochs:
             shard: [Void(copy.table, SHARD_ADDED) for copy in stands.cut.shards[shard].copies]
             for shard in added
         }
-        self._away = _Away()
+        self._away = Away()
         self._clock: Clock | None = None
         self._pool = world.pool(len(self._endpoints), "turn")
-        self._standby = {
-            shard: Standby(endpoint, stands.cut.shards[shard].position.server, self._pool)
+        self._shards = {
+            shard: ShardReader(
+                endpoint,
+                chosen,
+                Planner({shard: endpoint}, limits),
+                Standby(endpoint, stands.cut.shards[shard].position.server, self._pool),
+                turn_bytes,
+            )
             for shard, endpoint in self._endpoints.items()
         }
-        self._views = {shard: Views(endpoint) for shard, endpoint in self._endpoints.items()}
-        self._open: dict[str, frozenset[TableId]] = dict.fromkeys(self._endpoints, frozenset())
         self._tick = 0
         self._apart = TICK_SECONDS
         self._told: dict[str, ShardTold] = {}
@@ -190,7 +151,7 @@ class Epochs:
 
     def must_be_usable(self) -> None:
         """Raise Unsupported where rows of some tables cannot be told."""
-        must_be_usable(known for known in self._known.values() if known is not None)
+        must_be_usable(one.known for one in self._shards.values() if one.known is not None)
 
     def reach_now(self, shards: Collection[str]) -> None:
         """Have these shards stand at this moment, and tell nothing of the way: what is visible now lies before it.
@@ -211,7 +172,8 @@ class Epochs:
             offsets = {shard: at for shard, at in tick.offsets.items() if shard in left}
             self._taken(replace(tick, offsets=offsets), None, untold=True)
             reached = {s for s, at in offsets.items() if self.stands.cut.shards[s].position.at == at}
-            left -= {shard for shard in reached if self._sees_children(shard)}
+            states = self.stands.cut.shards
+            left -= {shard for shard in reached if self._shards[shard].sees_children(states[shard])}
             # Where a turn was too short for the log, the next one goes on to the same place.
             again = left <= offsets.keys() - reached and self.stands.cut.epoch == tick.number
             tick = tick if again else None
@@ -245,7 +207,7 @@ class Epochs:
     @property
     def definitions(self) -> Definitions:
         """The tables as their rows are told now."""
-        return Definitions(tuple(known for known in self._known.values() if known is not None))
+        return Definitions(tuple(one.known for one in self._shards.values() if one.known is not None))
 
     def now(self, timeout: float) -> Tick | None:
         """Where the logs end, asked from this moment on; None where no shard said it in so many seconds. Any thread may
@@ -264,12 +226,8 @@ class Epochs:
         """End the clock and its sessions."""
         if self._clock is not None:
             self._clock.stop()
-        for planner in self._planners.values():
-            planner.close()
-        for standby in self._standby.values():
-            standby.close()
-        for views in self._views.values():
-            views.close()
+        for one in self._shards.values():
+            one.close()
         self._pool.shutdown()
 
     def turn(self, timeout: float) -> Turn | None:
@@ -293,9 +251,8 @@ class Epochs:
 
     def _rested(self, tick: Tick) -> None:
         """The shards' logs stood still: those that wait for one may go on."""
-        for standby in self._standby.values():
-            standby.rest()
-        self._keep_views()
+        for shard, state in self.stands.cut.shards.items():
+            self._shards[shard].rest(state)
         if self._alignment is not None:
             self._alignment.took(dict.fromkeys(tick.offsets), world.now_us() / 1e6)
 
@@ -308,12 +265,10 @@ class Epochs:
         before = self.stands
         logs = self._logs(tick, align, untold=untold)
         copying = [shard for shard, step in logs.items() if not step.state.idle]
-        copies = self._each(copying, lambda shard: self._with_copies(shard, logs[shard], tick))
+        copies = self._each(copying, lambda shard: self._shards[shard].copied(logs[shard], tick))
         steps = {**logs, **copies}
         for shard, step in steps.items():
-            self._known[shard], self._open[shard] = step.known, step.open
-            if step.told is not None:
-                self._views[shard].told(step.told.state.position.at, acted=step.told.acted)
+            self._shards[shard].took(step)
         whole = steps.keys() - (set(copying) - copies.keys())
         for shard in whole:
             self._away.met(shard)
@@ -323,7 +278,7 @@ class Epochs:
         if not moved:
             return None
         for shard in moved:
-            self._standby[shard].prepare()
+            self._shards[shard].prepare()
         told = {shard: step.told for shard, step in steps.items()}
         self._told |= {
             shard: ShardTold(one.event_time, world.steady_seconds())
@@ -346,7 +301,7 @@ class Epochs:
             self.stands, turns, completes, ahead=None if self._alignment is None else self._alignment.ahead
         )
 
-    def _logs(self, tick: Tick, align: Alignment | None, *, untold: bool) -> dict[str, _Step]:
+    def _logs(self, tick: Tick, align: Alignment | None, *, untold: bool) -> dict[str, Step]:
         """The logs of the shards that can be read."""
         now, resets = world.now_us() / 1e6, self._resets(tick)
         until = align.until(tick.offsets, now) if align else {}
@@ -364,10 +319,10 @@ class Epochs:
         align.took({shard: step.told for shard, step in steps.items()}, now)
         return steps
 
-    def _each(self, shards: Iterable[str], step: Callable[[str], _Step]) -> dict[str, _Step]:
+    def _each(self, shards: Iterable[str], step: Callable[[str], Step]) -> dict[str, Step]:
         """A step of each of these shards, side by side; of those that answer."""
         asked = {shard: self._pool.submit(step, shard) for shard in shards}
-        found: dict[str, _Step] = {}
+        found: dict[str, Step] = {}
         for shard, future in asked.items():
             try:
                 found[shard] = future.result()
@@ -386,46 +341,11 @@ class Epochs:
                 raise
             return {}
 
-    def _log(
-        self, shard: str, tick: Tick, resets: Resets | None, until: int | None, *, untold: bool
-    ) -> _Step:
-        state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
-        known = self._tables(shard, state)
-        view = self._views[shard].at(state, known)
-        if state.position.at == tick.offsets[shard]:
-            return _Step(state, known, None, open=self._open[shard])
-        if resets is None:
-            raise ConnectionLost(f"shard {shard}: it does not answer")
-        shown = shard not in self.stands.unshown
-        stop, budget = tick.offsets[shard], self._turn_bytes
-        opens = self._standby[shard]
-        told = advanced(
-            Advance(
-                endpoint, state, shown, known, stop, budget, resets, self._chosen, opens, until, view, untold
-            )
+    def _log(self, shard: str, tick: Tick, resets: Resets | None, until: int | None, *, untold: bool) -> Step:
+        state, shown = self.stands.cut.shards[shard], shard not in self.stands.unshown
+        return self._shards[shard].read(
+            state, tick.offsets[shard], resets, until=until, shown=shown, untold=untold
         )
-        state, opened = told.state, self._open[shard]
-        lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
-        if told.voids or told.altered or lacking or opened:
-            known = self._known_now(shard, state)
-            here = with_keys(endpoint, state, known)
-            told, opened = dataclasses.replace(told, state=here.state), here.open
-        return _Step(told.state, known, told, open=opened)
-
-    def _with_copies(self, shard: str, step: _Step, tick: Tick) -> _Step:
-        endpoint, view = self._endpoints[shard], self._views[shard].at(step.state, step.known)
-        work = Copying(endpoint, step.state, step.known, view, step.open)
-        found = copied(work, self._planners[shard], tick)
-        return _Step(found.state, step.known, step.told, found.rows, step.open)
-
-    def _tables(self, shard: str, state: ShardState) -> Known:
-        known = self._known[shard] or self._known_now(shard, state)
-        self._known[shard] = known
-        return known
-
-    def _known_now(self, shard: str, state: ShardState) -> Known:
-        tables = {copy.table for copy in state.copies}
-        return known_now(self._endpoints[shard], state.position.server, tables, self._chosen)
 
     def _resumed(self, shard: str) -> ShardState:
         """The shard's state, as what has become of its tables since allows it."""
@@ -436,30 +356,8 @@ class Epochs:
         return rechosen(endpoint, copied_again(state, again), self._chosen)
 
     def _began(self, shard: str, state: ShardState) -> ShardState:
-        """The state with its foreign keys, and a view that shows what these do from now on."""
-        known = self._tables(shard, state)
-        here = with_keys(self._endpoints[shard], state, known)
-        self._open[shard], state = here.open, here.state
-        if shard in self._copies:
-            state = without_rows_to_come(state)
-        elif lost := [copy.table for copy in state.copies if copy.table in here.open and not is_bare(copy)]:
-            self._again[shard] = [*self._again.get(shard, ()), *(Void(table, UNTOLD) for table in lost)]
-            state = copied_again(state, lost)
-        self._views[shard].at(state, known)
+        """The state with what is known of its tables."""
+        state, lost = self._shards[shard].began(state, copies=shard in self._copies)
+        if lost:
+            self._again[shard] = [*self._again.get(shard, ()), *lost]
         return state
-
-    def _sees_children(self, shard: str) -> bool:
-        """Whether a view shows what foreign keys do on a shard from where it stands on, if there are any."""
-        state, known = self.stands.cut.shards[shard], self._known[shard]
-        return not state.keys or known is None or self._views[shard].at(state, known) is not None
-
-    def _keep_views(self) -> None:
-        """Replace views that have become old while the logs stood still."""
-        for shard, state in self.stands.cut.shards.items():
-            known = self._known[shard]
-            try:
-                if known is not None and state.keys:
-                    self._views[shard].at(state, known)
-            except CatchmentError as error:
-                if error.retry is Retry.NEVER:
-                    raise

@@ -17,12 +17,11 @@ from catchment.rewind.parents import sides_of
 from catchment.rewind.silent import must_be_clear
 from catchment.serve.stream.family import Family, acts, log_since, shown_by
 from catchment.serve.stream.tables import Known
-from catchment.source.view import View, opened_view
+from catchment.source.view import IDLE_SECONDS, View, opened_view
 
 # A view is replaced once it is so old: while the log goes on, and while it rests.
-_SECONDS, _REST_SECONDS = 1.0, 60.0
-# The log from the floor of a view is read whenever parents went.
-_SECONDS_MAX: Final = 60.0
+_SECONDS: Final = 1.0
+_REST_SECONDS: Final = 30.0
 
 
 class Views:
@@ -49,7 +48,8 @@ class Views:
         if self._next is not None and reaches(state.position.at, self._next.told):
             self._take(self._next, state, known)
             self._next = None
-        if self._view is not None and world.steady_seconds() - self._view.since > _SECONDS_MAX:
+        if self._view is not None and world.steady_seconds() - self._view.since > IDLE_SECONDS:
+            # It is in the server's way, and the log from its floor on is long.
             self._view.close()
             self._view = None
         return self._view
@@ -76,7 +76,7 @@ class Views:
         if self._view is None:
             return True
         age = world.steady_seconds() - self._view.since
-        return age >= (_REST_SECONDS / 2 if state.position.at == self._view.told else _SECONDS)
+        return age >= (_REST_SECONDS if state.position.at == self._view.told else _SECONDS)
 
     def _take(self, view: View, state: ShardState, known: Known) -> None:
         """Take a view in place of the one before, if it is clear what it shows."""
