@@ -40,7 +40,7 @@ OF_TABLES = (
     ),
     Mistake(
         name="rows of a tree stay whose parents went with theirs in front of the SELECTs",
-        file="rewind/forward.py",
+        file="rewind/certain.py",
         right="    if not (logged | shown).all():\n",
         wrong="    if False:\n",
         found_by="layers/rewind/test_families.py::"
@@ -48,7 +48,7 @@ OF_TABLES = (
     ),
     Mistake(
         name="a value that came back to another child is taken for the one that went",
-        file="rewind/forward.py",
+        file="rewind/certain.py",
         right="    came_back = (at >= 0) & (first[np.maximum(at, 0)] < places)\n",
         wrong="    came_back = (at >= 0) & (first[np.maximum(at, 0)] > places)\n",
         found_by="layers/rewind/test_families.py::test_a_value_that_went_and_came_back_leaves_two_ends",

@@ -12,7 +12,7 @@ from catchment.serve.hub.said import Said
 from catchment.serve.hub.subscribed import Subscribed
 from catchment.serve.hub.subscribers import Subscribers
 from catchment.serve.server import service
-from catchment.serve.stream import advance, alignment, chunks, epochs, events_of, kept_images
+from catchment.serve.stream import advance, alignment, chunks, epochs, events_of, kept_images, shard_reader
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.events import Commit, VGtid
@@ -64,7 +64,7 @@ def a_vgtid_is_that_of_the_turn_before(patch: pytest.MonkeyPatch) -> None:
 
 @of_streams
 def the_last_row_of_a_chunk_is_left_out(patch: pytest.MonkeyPatch) -> None:
-    copied: Any = epochs.copied  # type: ignore[attr-defined]
+    copied: Any = shard_reader.copied  # type: ignore[attr-defined]
 
     def fewer(work: Any, planner: Any, tick: Any) -> Any:
         found = copied(work, planner, tick)
@@ -74,7 +74,7 @@ def the_last_row_of_a_chunk_is_left_out(patch: pytest.MonkeyPatch) -> None:
         ]
         return chunks.Copied(found.state, rows)
 
-    patch.setattr(epochs, "copied", fewer)
+    patch.setattr(shard_reader, "copied", fewer)
 
 
 @of_streams
@@ -128,7 +128,7 @@ def that_all_is_copied_is_told_once(patch: pytest.MonkeyPatch) -> None:
 
 @of_streams
 def what_is_left_of_a_long_log_is_not_read(patch: pytest.MonkeyPatch) -> None:
-    advanced: Any = epochs.advanced  # type: ignore[attr-defined]
+    advanced: Any = shard_reader.advanced  # type: ignore[attr-defined]
 
     def at_the_tick(work: Any) -> Any:
         told = advanced(work)
@@ -137,7 +137,7 @@ def what_is_left_of_a_long_log_is_not_read(patch: pytest.MonkeyPatch) -> None:
         position = replace(told.state.position, at=work.stop, event=None)
         return dataclasses.replace(told, shown=True, state=replace(told.state, position=position))
 
-    patch.setattr(epochs, "advanced", at_the_tick)
+    patch.setattr(shard_reader, "advanced", at_the_tick)
 
 
 @of_streams
