@@ -1,7 +1,8 @@
 """A consistent snapshot that a session of a shard holds: rows as they were, after the log has told that they went.
 
-It costs the server the old versions of rows that change meanwhile, so it is held for a moment. It locks no row. The
-metadata locks of its SELECTs, for which an ALTER TABLE would wait, end with each of them.
+It costs the server the old versions of rows that change meanwhile, so it is held for a moment. It locks no row. But
+from its first SELECT of a table on an ALTER TABLE waits for it: MariaDB with a log keeps the metadata lock until the
+transaction ends, also behind ROLLBACK TO SAVEPOINT (seen on 10.11).
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from catchment.source.offsets import snapshot_offset, snapshot_session
 from catchment.source.select import key_query, select_chunk, stream
 from catchment.source.session import Session, connect
 
-# A server ends a view that its holder does not use any more.
+# A server ends a view that its holder forgets, and sooner where statements may wait for it.
 IDLE_SECONDS: Final = 600
+_USED_SECONDS: Final = 5
 # Of rows that one question may answer.
 ROWS_BYTES_MAX: Final = 128 << 20
 _VALUES = 500
@@ -31,10 +33,10 @@ class TooManyRows(SourceError):
     """A question has more rows for an answer than may be held."""
 
 
-@dataclass
+@dataclass(eq=False)
 class View:
     """`floor`: the log up to there is visible to it, but for the XA transactions `prepared` that are committed later;
-    `told`: nothing behind there is. `since`: when it was opened, in steady seconds.
+    `told`: nothing behind there is. `since`: when it was opened, in steady seconds. `used`: statements may wait for it.
 
     What asks raises CatchmentError. One after which the session is of no use leaves it `lost`.
     """
@@ -44,6 +46,7 @@ class View:
     told: LogOffset
     since: float
     _session: Session
+    used: bool = field(default=False, init=False)
     lost: bool = field(default=False, init=False)
 
     def having(self, table: Table, values: pa.Table) -> pa.Table:
@@ -79,18 +82,20 @@ class View:
 
 @dataclass(frozen=True)
 class _Asking:
-    """A SELECT of a view; behind it nobody waits for its metadata locks."""
+    """A SELECT of a view."""
 
     view: View
 
     def __enter__(self) -> None:
-        if self.view.lost:
+        view = self.view
+        if view.lost:
             raise ConnectionLost("a consistent snapshot is held no more")
+        if not view.used:
+            view.used = True
+            view._session.run(f"SET SESSION wait_timeout = {_USED_SECONDS}")
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, ServerSaid):
-            self.view._session.run("ROLLBACK TO SAVEPOINT view")
-        else:
+        if error is not None and not isinstance(error, ServerSaid):
             self.view.close()
 
 
@@ -104,7 +109,6 @@ def opened_view(endpoint: Endpoint, server: Server, floor: LogOffset, prepared: 
     try:
         session.run(f"SET SESSION wait_timeout = {IDLE_SECONDS}")
         session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        session.run("SAVEPOINT view")
         with snapshot_session(endpoint, server) as other:
             told = snapshot_offset(other)
     except BaseException:

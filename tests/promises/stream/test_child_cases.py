@@ -8,12 +8,12 @@ import pytest
 import catchment
 from catchment.config import CopyConfig
 from catchment.demo.server import PrivateServer
-from catchment.serve.stream.events import Begin, Commit, Event, Row
+from catchment.serve.stream.events import Begin, Commit, Event, Restart, Row
 from catchment.serve.stream.stream import Stream
-from tests.promises.exact.test_cascades import CASES, COLUMNS, ROWS, TABLES, of
+from tests.promises.exact.test_cascades import CASES, COLUMNS, FOLLOW, ROWS, TABLES, of
 from tests.promises.stream.conftest import Servers
 from tests.promises.stream.mirror import Mirror
-from tests.promises.stream.sources import source_of, until_copied, up_to
+from tests.promises.stream.sources import copies_done, source_of, until_copied, up_to
 from tests.world.canonical import canonical_row, key_of
 from tests.world.servers.launch import with_numbers
 
@@ -104,3 +104,104 @@ def test_each_case(client: Client) -> None:
         client.told(stream, "DELETE FROM p")
         client.must_be_right("behind a vgtid")
         assert not client.mirror.restarts, "nothing was written while nobody read"
+
+
+@pytest.fixture
+def here(servers: Servers, fresh_schema: Callable[..., str]) -> Client:
+    """A client of a server whose tables have the rows of one case, `NAME`."""
+    server = servers["-40"]
+    found = Client(server, fresh_schema(server), mysql=False)
+    found.sql(*TABLES, DONE, *of(NAME, *ROWS))
+    return found
+
+
+NAME = "a parent goes"
+
+
+def restarted(events: list[Event]) -> dict[str, str]:
+    """The tables that began again, with the reasons."""
+    return {event.table.name: event.reason for event in events if isinstance(event, Restart)}
+
+
+def test_what_happens_while_nobody_reads(here: Client) -> None:
+    """Nothing shows any more which rows went: the children of what went are copied again, and no other table."""
+    source, rules = source_of({"-": here.server}), [f"{here.schema}.*"]
+    with catchment.stream(source, rules=rules) as stream:
+        here.take(until_copied(stream))
+    here.sql(*of(NAME, "DELETE FROM p WHERE id = #3"), "INSERT INTO done VALUES (0)")
+    with catchment.stream(source, rules=rules, vgtid=here.mirror.text) as stream:
+        found = restarted(here.take(until_copied(stream)))
+        assert found.keys() == {"c", "g", "n"}
+        assert all("no snapshot of the shard shows any more" in reason for reason in found.values())
+        here.must_be_right("behind the copy")
+        assert not restarted(here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #4")))
+        here.must_be_right("a parent that went later")
+
+
+def test_keys_that_come_and_go(here: Client) -> None:
+    source, rules = source_of({"-": here.server}), [f"{here.schema}.*"]
+    with catchment.stream(source, rules=rules) as stream:
+        here.take(until_copied(stream))
+        assert not restarted(here.told(stream, "ALTER TABLE c DROP FOREIGN KEY fc"))
+        here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #3"))
+        here.must_be_right("a key that is gone changes no row")
+        here.told(stream, *of(NAME, "DELETE FROM c WHERE p = #3"))
+        again = f"ALTER TABLE c ADD CONSTRAINT fc FOREIGN KEY (p) REFERENCES p (id) {FOLLOW}"
+        assert restarted(here.told(stream, again)).keys() == {"c", "g"}
+        here.take(until_copied(stream))
+        assert not restarted(here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #4")))
+        here.must_be_right("a key that came changes rows")
+        many = (
+            "DELETE FROM p WHERE id = #5",
+            "ALTER TABLE c DROP FOREIGN KEY fc",
+            "DELETE FROM p WHERE id = #6",
+        )
+        here.told(stream, *of(NAME, *many))
+        while not all(copies_done(here.mirror.text)):
+            here.take(up_to(stream, lambda event: True))
+        here.must_be_right("a key that went while it changed rows")
+
+
+def test_keys_that_only_the_server_can_follow(here: Client) -> None:
+    """A text is compared by its collation, so nobody else knows which rows went: the child is copied again."""
+    here.keys |= {f"{here.schema}.up": ("id",), f"{here.schema}.low": ("id",)}
+    here.sql(
+        "CREATE TABLE up (id VARCHAR(9) PRIMARY KEY)",
+        f"CREATE TABLE low (id INT PRIMARY KEY, up VARCHAR(9), FOREIGN KEY fu (up) REFERENCES up (id) {FOLLOW})",
+        "INSERT INTO up VALUES ('a'), ('b')",
+        "INSERT INTO low VALUES (1, 'A'), (2, 'b')",
+    )
+    with catchment.stream(source_of({"-": here.server}), rules=[f"{here.schema}.*"]) as stream:
+        here.take(until_copied(stream))
+        found = restarted(here.told(stream, "DELETE FROM up WHERE id = 'a'"))
+        assert found.keys() == {"low"}
+        assert "only the server can compare" in found["low"]
+        while not all(copies_done(here.mirror.text)):
+            here.take(up_to(stream, lambda event: True))
+    assert [*here.mirror.rows["-", f"{here.schema}.low"].values()] == [{"id": 2, "up": "b"}]
+
+
+def test_rules_of_children(here: Client) -> None:
+    """A row that a condition takes goes with its parent, and one that gets another value may come or go."""
+    first = int(of(NAME, "#0")[0])
+    rules = [
+        {"match": "c", "filter": f"select id, v, p from c where p <= {first + 3}"},
+        {"match": "n", "filter": "select id, p from n where p is not null"},
+        f"{here.schema}.*",
+    ]
+    with catchment.stream(source_of({"-": here.server}), rules=rules) as stream:
+        here.take(until_copied(stream))
+        here.told(
+            stream, *of(NAME, "DELETE FROM p WHERE id = #3", "UPDATE p SET id = #2 + 500 WHERE id = #2")
+        )
+    with here.server.connect(database=here.schema).cursor() as cursor:
+        for table, columns, condition in (
+            ("c", "id, v, p", f"p <= {first + 3}"),
+            ("n", "id, p", "p IS NOT NULL"),
+        ):
+            cursor.execute(f"SELECT {columns} FROM {table} WHERE {condition}")
+            want = {*cursor.fetchall()}
+            assert want
+            assert {
+                tuple(row.values()) for row in here.mirror.rows["-", f"{here.schema}.{table}"].values()
+            } == want

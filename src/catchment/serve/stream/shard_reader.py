@@ -108,6 +108,8 @@ class ShardReader:
             acted = acted or here.state.keys != told.state.keys
             told, opened = dataclasses.replace(told, state=here.state), here.open
         self._views.told(told.state.position.at, acted=acted)
+        if view is not None and view.used:
+            self._views.at(told.state, known)
         return Step(told.state, known, told, open=opened)
 
     def copied(self, step: Step, tick: Tick) -> Step:
@@ -115,6 +117,8 @@ class ShardReader:
         view = self._views.at(step.state, step.known)
         work = Copying(self._endpoint, step.state, step.known, view, step.open)
         found = copied(work, self._planner, tick)
+        if view is not None and view.used:
+            self._views.at(step.state, step.known)
         return Step(found.state, step.known, step.told, found.rows, step.open)
 
     def took(self, step: Step) -> None:

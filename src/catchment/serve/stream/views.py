@@ -1,8 +1,8 @@
-"""The snapshots of a shard by which a stream knows what foreign keys do to children: each is held until a later one is
-reached by the log.
+"""The snapshots of a shard by which a stream knows what foreign keys do to children.
 
 A view counts for the log from `told` on. In front of that it may have seen an event or not, which as a rule makes no
-difference; where it does, another view is opened.
+difference; where it does, another view is opened. One that was asked something is given up as soon as another one
+counts, since statements may wait for it.
 """
 
 from typing import Final
@@ -22,6 +22,8 @@ from catchment.source.view import IDLE_SECONDS, View, opened_view
 # A view is replaced once it is so old: while the log goes on, and while it rests.
 _SECONDS: Final = 1.0
 _REST_SECONDS: Final = 30.0
+# So many that count and were asked nothing are held: one for the next turn with an event, one for the turn behind.
+_FRESH: Final = 2
 
 
 class Views:
@@ -29,7 +31,7 @@ class Views:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._view: View | None = None
+        self._ready: list[View] = []  # the newest is last
         self._next: View | None = None
         # Behind which no key changed rows, up to where the stream stands; None: that is not known.
         self._acted: LogOffset | None = None
@@ -39,20 +41,20 @@ class Views:
         if not state.keys or state.sealed is None:
             self.close()
             return None
-        self._without_lost()
+        self._drop_old()
+        if self._next is not None and self._next.lost:
+            self._next = None
         if self._next is None and self._is_due(state):
             # The floor is proven before the view is opened: what is visible there is visible to it.
             self._next = opened_view(
                 self._endpoint, state.position.server, state.sealed, state.position.prepared
             )
         if self._next is not None and reaches(state.position.at, self._next.told):
-            self._take(self._next, state, known)
-            self._next = None
-        if self._view is not None and world.steady_seconds() - self._view.since > IDLE_SECONDS:
-            # It is in the server's way, and the log from its floor on is long.
-            self._view.close()
-            self._view = None
-        return self._view
+            view, self._next = self._next, None
+            if self._is_clear(view, state, known):
+                self._ready.append(view)
+                self._drop_old()
+        return max(self._ready, key=lambda view: (not view.used, view.since), default=None)
 
     def told(self, until: LogOffset, *, acted: bool) -> None:
         """The log was told up to a place. `acted`: keys may have changed rows there."""
@@ -61,36 +63,39 @@ class Views:
 
     def close(self) -> None:
         """Let go of all views."""
-        for view in (self._view, self._next):
-            if view is not None:
-                view.close()
-        self._view = self._next = None
+        for view in (*self._ready, *([self._next] if self._next is not None else [])):
+            view.close()
+        self._ready, self._next = [], None
 
-    def _without_lost(self) -> None:
-        if self._view is not None and self._view.lost:
-            self._view = None
-        if self._next is not None and self._next.lost:
-            self._next = None
+    def _drop_old(self) -> None:
+        """Let go of views that are not needed, and of such as are in the server's way."""
+        now = world.steady_seconds()
+        held = [view for view in self._ready if not view.lost and now - view.since <= IDLE_SECONDS]
+        fresh = [view for view in held if not view.used][-_FRESH:]
+        kept = fresh or held[-1:]
+        for view in self._ready:
+            if view not in kept:
+                view.close()
+        self._ready = kept
 
     def _is_due(self, state: ShardState) -> bool:
-        if self._view is None:
+        fresh = [view for view in self._ready if not view.used]
+        if len(fresh) < _FRESH:
             return True
-        age = world.steady_seconds() - self._view.since
-        return age >= (_REST_SECONDS if state.position.at == self._view.told else _SECONDS)
+        age = world.steady_seconds() - fresh[-1].since
+        return age >= (_REST_SECONDS if state.position.at == fresh[-1].told else _SECONDS)
 
-    def _take(self, view: View, state: ShardState, known: Known) -> None:
-        """Take a view in place of the one before, if it is clear what it shows."""
+    def _is_clear(self, view: View, state: ShardState, known: Known) -> bool:
+        """Whether it is clear what a view shows; it is closed where it is not."""
         try:
             self._must_be_clear(view, state, known)
         except Unfollowed:
             view.close()
-            return
+            return False
         except CatchmentError:
             view.close()
             raise
-        if self._view is not None:
-            self._view.close()
-        self._view = view
+        return True
 
     def _must_be_clear(self, view: View, state: ShardState, known: Known) -> None:
         if self._acted is not None and reaches(view.floor, self._acted):
