@@ -1,6 +1,6 @@
 """What foreign keys do to children, case by case: a client is told of it in the transaction of the parent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import takewhile
 
 import pytest
@@ -10,6 +10,7 @@ from catchment.config import CopyConfig
 from catchment.demo.server import PrivateServer
 from catchment.serve.stream.events import Begin, Commit, Event, Restart, Row
 from catchment.serve.stream.stream import Stream
+from catchment.serve.stream.tables import Given as GivenRule
 from tests.promises.exact.test_cascades import CASES, COLUMNS, FOLLOW, ROWS, TABLES, of
 from tests.promises.stream.conftest import Servers
 from tests.promises.stream.mirror import Mirror
@@ -54,6 +55,11 @@ class Client:
         self.sql(f"INSERT INTO done VALUES ({self.cases})")
         return self.take(up_to(stream, self._is_done))
 
+    def copy_to_the_end(self, stream: Stream) -> None:
+        """Take what is told until all tables are copied."""
+        while not all(copies_done(self.mirror.text)):
+            self.take(up_to(stream, lambda event: True))
+
     def _is_done(self, event: Event) -> bool:
         done = isinstance(event, Row) and event.table.name == "done" and event.after
         return bool(done) and event.after["id"] == self.cases  # type: ignore[union-attr,index]
@@ -70,9 +76,7 @@ class Client:
 
 
 @pytest.fixture(params=["mariadb", "mysql_server", "mysql_97_server"])
-def client(
-    request: pytest.FixtureRequest, servers: Servers, fresh_schema: Callable[..., str]
-) -> Iterator[Client]:
+def client(request: pytest.FixtureRequest, servers: Servers, fresh_schema: Callable[..., str]) -> Client:
     mysql = request.param != "mariadb"
     server: PrivateServer = request.getfixturevalue(request.param) if mysql else servers["-40"]
     found = Client(server, fresh_schema(server), mysql=mysql)
@@ -148,7 +152,7 @@ def test_keys_that_come_and_go(here: Client) -> None:
         here.told(stream, *of(NAME, "DELETE FROM c WHERE p = #3"))
         again = f"ALTER TABLE c ADD CONSTRAINT fc FOREIGN KEY (p) REFERENCES p (id) {FOLLOW}"
         assert restarted(here.told(stream, again)).keys() == {"c", "g"}
-        here.take(until_copied(stream))
+        here.copy_to_the_end(stream)
         assert not restarted(here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #4")))
         here.must_be_right("a key that came changes rows")
         many = (
@@ -157,9 +161,18 @@ def test_keys_that_come_and_go(here: Client) -> None:
             "DELETE FROM p WHERE id = #6",
         )
         here.told(stream, *of(NAME, *many))
-        while not all(copies_done(here.mirror.text)):
-            here.take(up_to(stream, lambda event: True))
+        here.copy_to_the_end(stream)
         here.must_be_right("a key that went while it changed rows")
+        here.keys[f"{here.schema}.late"] = ("id",)
+        come = (
+            f"CREATE TABLE late (id INT PRIMARY KEY, p INT, FOREIGN KEY fl (p) REFERENCES p (id) {FOLLOW})",
+            "INSERT INTO late VALUES (1, #7), (2, #8), (3, #9)",
+            "DELETE FROM p WHERE id = #7",
+        )
+        here.told(stream, *of(NAME, *come))
+        here.copy_to_the_end(stream)
+        here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #8"))
+        assert [row["id"] for row in here.mirror.rows["-", f"{here.schema}.late"].values()] == [3]
 
 
 def test_keys_that_only_the_server_can_follow(here: Client) -> None:
@@ -176,15 +189,14 @@ def test_keys_that_only_the_server_can_follow(here: Client) -> None:
         found = restarted(here.told(stream, "DELETE FROM up WHERE id = 'a'"))
         assert found.keys() == {"low"}
         assert "only the server can compare" in found["low"]
-        while not all(copies_done(here.mirror.text)):
-            here.take(up_to(stream, lambda event: True))
+        here.copy_to_the_end(stream)
     assert [*here.mirror.rows["-", f"{here.schema}.low"].values()] == [{"id": 2, "up": "b"}]
 
 
 def test_rules_of_children(here: Client) -> None:
     """A row that a condition takes goes with its parent, and one that gets another value may come or go."""
     first = int(of(NAME, "#0")[0])
-    rules = [
+    rules: list[GivenRule] = [
         {"match": "c", "filter": f"select id, v, p from c where p <= {first + 3}"},
         {"match": "n", "filter": "select id, p from n where p is not null"},
         f"{here.schema}.*",

@@ -80,7 +80,7 @@ def _at_cut(
                 table, f"the {key} may have changed rows, and one of its tables cannot be followed"
             )
     at = state.position.at
-    family = Family(endpoint, state.position.server, keys, shapes, state.definitions, view, at, at)
+    family = Family(endpoint, state.position, keys, shapes, state.definitions, view, at)
     log = log_since(family, keys, at)
     fates: Fates | None = None
     if acts(family, log.images, log.torn):

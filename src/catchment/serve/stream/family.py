@@ -16,7 +16,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import AlteredUnseen, CatchmentError, Purged
 from catchment.model.foreign_key import ForeignKey, above, below
 from catchment.model.image import GROUP
-from catchment.model.position import LogOffset, Server
+from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.rewind.lives import Lake, Unfollowed
@@ -37,12 +37,11 @@ class Family:
     `start`; None: there is none. `definitions`: where the log does not describe itself."""
 
     endpoint: Endpoint
-    server: Server
+    start: Position
     keys: tuple[ForeignKey, ...]
     shapes: Mapping[TableId, TableShape]
     definitions: Sequence[Definition]
     view: View | None
-    start: LogOffset
     stop: LogOffset
 
     @property
@@ -146,7 +145,7 @@ def _sought(family: Family, keys: Sequence[ForeignKey], images: Tables) -> Silen
     """What the keys did from the floor of the view to the end of the turn. Raises Unfollowed, and CatchmentError."""
     view = family.view
     assert view is not None
-    early = log_since(family, keys, family.start)
+    early = log_since(family, keys, family.start.at)
     before = {table: _shifted(found, -early.groups) for table, found in early.images.items()}
     tables = {table for key in keys for table in (key.parent, key.child)}
     parts = {
@@ -164,7 +163,7 @@ def log_since(family: Family, keys: Sequence[ForeignKey], until: LogOffset) -> F
     try:
         found = family_log(
             family.endpoint,
-            family.server,
+            family.start,
             family.view,
             until,
             family.whole,
@@ -200,8 +199,8 @@ def silent_in(family: Family, keys: Sequence[ForeignKey], images: Tables, behind
 
 def must_be_unaltered(family: Family, keys: Sequence[ForeignKey]) -> None:
     """Raise Unfollowed where a statement behind the turn may have altered what the view was asked for."""
-    facts = read_facts(family.endpoint, family.server, family.stop, None).facts
-    altered = altered_in(facts, {table for key in keys for table in (key.parent, key.child)})
+    facts = read_facts(family.endpoint, family.start.server, family.stop, None).facts
+    altered = altered_in(facts, {table for key in keys for table in (key.parent, key.child)}, family.start)
     for key in keys:
         if {key.child, key.parent} & altered:
             raise Unfollowed(

@@ -12,7 +12,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.image import DELETE, GROUP, INTERNAL, OP, UPDATE
-from catchment.model.position import LogOffset, Server
+from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.xa_rows import PreparedRows
@@ -21,6 +21,7 @@ from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_voids
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvents, stops
+from catchment.schema.existence import existence
 from catchment.source.log import read_log
 from catchment.source.stretch import Stretch
 from catchment.source.view import View
@@ -92,14 +93,16 @@ class FamilyLog:
 
 def family_log(
     endpoint: Endpoint,
-    server: Server,
+    start: Position,
     view: View,
     until: LogOffset,
     keys: Sequence[ForeignKey],
     shapes: Mapping[TableId, TableShape],
     definitions: Sequence[Definition],
 ) -> FamilyLog:
-    """Read the log from the floor of a view to a place that is not in front of `view.told`. Raises CatchmentError."""
+    """Read the log from the floor of a view to a place that is not in front of `view.told`. `start`: a position of the
+    server. Raises CatchmentError."""
+    server = start.server
     tables = {table for key in keys for table in (key.parent, key.child)}
     wanted = Wanted.of([shapes[table] for table in tables], definitions, before="full")
     family = FamilyImages(keys, shapes)
@@ -115,14 +118,16 @@ def family_log(
     for piece in PreparedRows(endpoint, server, ends.earlier, wanted):
         family.add(piece)
     images = family.images(stretch, ends)
-    torn = family.torn | altered_in(stretch.facts, tables)
+    torn = family.torn | altered_in(stretch.facts, tables, start)
     return FamilyLog(images, frozenset(torn), stretch.boundary, stretch.groups)
 
 
-def altered_in(facts: Sequence[Fact], tables: Collection[TableId]) -> set[TableId]:
-    """Those of the tables that statements altered, or may have."""
-    found: set[TableId] = set()
-    for event in SchemaEvents(tables).of(facts):
+def altered_in(facts: Sequence[Fact], tables: Collection[TableId], start: Position) -> set[TableId]:
+    """Those of the tables that statements made, altered or took away, or may have. `start`: where the facts begin."""
+    events = tuple(SchemaEvents(tables).of(facts))
+    there = existence(events, start)
+    found = {table for table in tables if table in there.there or table.schema in there.schemas_gone}
+    for event in events:
         found |= {stop.table for stop in stops(event, tables)}
         if isinstance(event.effect, Columns):
             found.add(event.effect.table)

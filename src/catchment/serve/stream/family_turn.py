@@ -70,12 +70,11 @@ class FamilyTurn:
         torn = self._images.torn
         family = Family(
             self._endpoint,
-            state.position.server,
+            state.position,
             keys,
             self._shapes,
             state.definitions,
             self._view,
-            state.position.at,
             stretch.at,
         )
         dropped = {key for key in keys if any(key.name.lower() in dropped_keys(e, key.child) for e in events)}

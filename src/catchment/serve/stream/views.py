@@ -102,14 +102,7 @@ class Views:
             return
         at = state.position.at
         family = Family(
-            self._endpoint,
-            state.position.server,
-            state.keys or (),
-            known.shapes,
-            state.definitions,
-            view,
-            at,
-            at,
+            self._endpoint, state.position, state.keys or (), known.shapes, state.definitions, view, at
         )
         keys = family.whole
         if not keys:
