@@ -29,8 +29,19 @@ TABLES = {
     f" FOREIGN KEY fn (p) REFERENCES p (id) {FORGET}, FOREIGN KEY fm (code) REFERENCES p (code) {FOLLOW})",
     "g": f"CREATE TABLE g (id INT PRIMARY KEY, c INT, FOREIGN KEY fg (c) REFERENCES c (id) {FOLLOW})",
     "t": "CREATE TABLE t (id INT PRIMARY KEY, up INT, FOREIGN KEY ft (up) REFERENCES t (id) ON DELETE CASCADE)",
+    "q": "CREATE TABLE q (id INT PRIMARY KEY, a INT, b BIGINT, UNIQUE (a, b))",
+    "k": "CREATE TABLE k (id INT PRIMARY KEY, a INT, b BIGINT,"
+    f" FOREIGN KEY fk (a, b) REFERENCES q (a, b) {FOLLOW})",
 }
-COLUMNS = {"p": "id, code, v", "c": "id, p, v", "n": "id, p, code", "g": "id, c", "t": "id, up"}
+COLUMNS = {
+    "p": "id, code, v",
+    "c": "id, p, v",
+    "n": "id, p, code",
+    "g": "id, c",
+    "t": "id, up",
+    "q": "id, a, b",
+    "k": "id, a, b",
+}
 _STATEMENTS = (
     "DELETE FROM p WHERE id = {old}",
     "UPDATE p SET id = {new} WHERE id = {old}",
@@ -48,6 +59,10 @@ _STATEMENTS = (
     "DELETE FROM c WHERE id = {old}",
     "DELETE FROM t WHERE id = {old} + 40",
     "UPDATE c SET v = v + 1 WHERE id = {old}",
+    "DELETE FROM q WHERE id = {old}",
+    "UPDATE q SET b = {new} WHERE id = {old}",
+    "INSERT IGNORE INTO q VALUES ({new}, {old}, {new})",
+    "INSERT IGNORE INTO k SELECT {new}, a, b FROM q ORDER BY id DESC LIMIT 1",
 )
 
 Table = list[tuple[Any, ...]]
@@ -62,6 +77,8 @@ def filled(parents: int) -> list[str]:
         "n": [f"({n}, {1 + n % (parents - 1)}, {1001 + n % (parents - 1)})" for n in many],
         "g": [f"({n}, {1 + n % (5 * parents - 1)})" for n in many],
         "t": [f"({n}, {n // 2 or 'NULL'})" for n in many],
+        "q": [f"({n}, {n % 7}, {n})" for n in range(1, parents)],
+        "k": [f"({n}, {(1 + n % (parents - 1)) % 7}, {1 + n % (parents - 1)})" for n in many],
     }
     return [f"INSERT INTO {table} VALUES {', '.join(values)}" for table, values in rows.items()]
 

@@ -99,7 +99,7 @@ def test_every_vgtid(servers: Servers, fresh_schema: Callable[..., str]) -> None
     schema = fresh_schema(*servers.values())
     families, rng = Families(servers, schema, 5), random.Random(5)
     counts: Counter[str] = Counter()
-    mirror, kills = Mirror(families.keys), 3
+    mirror, kills = Mirror(families.keys), 2
     with families.busy():
         while kills >= 0:
             stream = catchment.stream(
