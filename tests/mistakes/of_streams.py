@@ -134,6 +134,13 @@ OF_STREAMS = (
         found_by="promises/stream/test_children.py::test_every_vgtid",
     ),
     Mistake(
+        name="a view that was asked something is held on, and an ALTER TABLE waits for it",
+        file="serve/stream/views.py",
+        right="        kept = fresh or held[-1:]\n",
+        wrong="        kept = held\n",
+        found_by="layers/serve/stream/test_views.py::test_one_that_was_asked_is_given_up_once_another_counts",
+    ),
+    Mistake(
         name="a row that a view shows is not followed to its first image",
         file="rewind/lives.py",
         right="            found.append(lives.take(~(had & (ends < self.selected))))\n",
