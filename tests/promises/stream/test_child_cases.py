@@ -212,17 +212,19 @@ def test_keys_that_only_the_server_can_follow(here: Client) -> None:
     here.keys |= {f"{here.schema}.up": ("id",), f"{here.schema}.low": ("id",)}
     here.sql(
         "CREATE TABLE up (id VARCHAR(9) PRIMARY KEY)",
-        f"CREATE TABLE low (id INT PRIMARY KEY, up VARCHAR(9), FOREIGN KEY fu (up) REFERENCES up (id) {FOLLOW})",
+        f"CREATE TABLE low (id INT PRIMARY KEY, up VARCHAR(9), p INT, FOREIGN KEY fu (up) REFERENCES up (id) {FOLLOW},"
+        f" FOREIGN KEY fp (p) REFERENCES p (id) {FOLLOW})",
         "INSERT INTO up VALUES ('a'), ('b')",
-        "INSERT INTO low VALUES (1, 'A'), (2, 'b')",
+        *of(NAME, "INSERT INTO low VALUES (1, 'A', NULL), (2, 'b', #3), (3, 'b', #4)"),
     )
     with catchment.stream(source_of({"-": here.server}), rules=[f"{here.schema}.*"]) as stream:
         here.take(until_copied(stream))
+        assert not restarted(here.told(stream, *of(NAME, "DELETE FROM p WHERE id = #3")))
         found = restarted(here.told(stream, "DELETE FROM up WHERE id = 'a'"))
         assert found.keys() == {"low"}
         assert "only the server can compare" in found["low"]
         here.copy_to_the_end(stream)
-    assert [*here.mirror.rows["-", f"{here.schema}.low"].values()] == [{"id": 2, "up": "b"}]
+    assert [row["id"] for row in here.mirror.rows["-", f"{here.schema}.low"].values()] == [3]
 
 
 def test_rules_of_children(here: Client) -> None:

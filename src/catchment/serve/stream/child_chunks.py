@@ -84,8 +84,6 @@ def _at_cut(
     log = log_since(family, keys, at)
     fates: Fates | None = None
     if acts(family, log.images, log.torn):
-        if why := next((key.unfollowed for key in keys if key.unfollowed), ""):
-            raise Unfollowed(table, f"its foreign keys may have changed rows while they were read: {why}")
         fates = silent_in(family, keys, log.images, log.behind).fates.get(table)
     else:
         must_be_unaltered(family, keys)

@@ -184,7 +184,8 @@ def _must_be_untorn(keys: Sequence[ForeignKey], torn: Collection[TableId]) -> No
 
 def silent_in(family: Family, keys: Sequence[ForeignKey], images: Tables, behind: int) -> Silent:
     """What keys did in a stretch from the floor of the view on, with all columns of the children. Raises Unfollowed."""
-    row_keys = {key.child: family.shapes[key.child].key for key in keys}
+    followed = _followed(family, keys, images)
+    row_keys = {key.child: family.shapes[key.child].key for key in followed}
     columns = {
         table: tuple(column.name for column in family.shapes[table].definition.columns) for table in row_keys
     }
@@ -192,9 +193,19 @@ def silent_in(family: Family, keys: Sequence[ForeignKey], images: Tables, behind
     for table in row_keys.keys() & sides.keys():
         if {*columns[table]} - {*sides[table].images.schema.names}:
             raise Unfollowed(table, "its rows have other columns by now than the log has")
-    found = silent(keys, sides, row_keys, shown_by(family), columns, behind)
+    found = silent(followed, sides, row_keys, shown_by(family), columns, behind)
     must_be_unaltered(family, keys)
     return found
+
+
+def _followed(family: Family, keys: Sequence[ForeignKey], images: Tables) -> list[ForeignKey]:
+    """The keys that can be followed. Raises Unfollowed where another one may have changed rows."""
+    acting = _acting(keys, family.shapes, images)
+    reached = below(tuple(keys), frozenset(key.parent for key in acting))
+    for key in keys:
+        if key.unfollowed and (key in acting or key.parent in reached):
+            raise Unfollowed(key.child, f"the {key} may have changed rows: {key.unfollowed}")
+    return [key for key in keys if not key.unfollowed]
 
 
 def must_be_unaltered(family: Family, keys: Sequence[ForeignKey]) -> None:

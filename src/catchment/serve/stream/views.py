@@ -104,7 +104,8 @@ class Views:
         family = Family(
             self._endpoint, state.position, state.keys or (), known.shapes, state.definitions, view, at
         )
-        keys = family.whole
+        # What the others do is not followed by a view.
+        keys = tuple(key for key in family.whole if not key.unfollowed)
         if not keys:
             return
         log = log_since(family, keys, at)
