@@ -42,8 +42,6 @@ class Views:
             self.close()
             return None
         self._drop_old()
-        if self._next is not None and self._next.lost:
-            self._next = None
         if self._next is None and self._is_due(state):
             # The floor is proven before the view is opened: what is visible there is visible to it.
             self._next = opened_view(
@@ -77,6 +75,9 @@ class Views:
             if view not in kept:
                 view.close()
         self._ready = kept
+        if self._next is not None and now - self._next.since > IDLE_SECONDS:
+            self._next.close()
+            self._next = None
 
     def _is_due(self, state: ShardState) -> bool:
         fresh = [view for view in self._ready if not view.used]

@@ -108,6 +108,14 @@ def test_one_that_was_held_for_too_long_is_let_go(shard: Shard) -> None:
     assert first.lost
 
 
+def test_one_that_the_log_does_not_reach_in_time_is_replaced(shard: Shard) -> None:
+    shard.end = 200
+    assert shard.view(100) is None
+    shard.seconds += IDLE_SECONDS + 1
+    assert shard.view(100) is None
+    assert [one.open for one in shard.sessions] == [False, True]
+
+
 def test_without_foreign_keys_none_is_held(shard: Shard) -> None:
     shard.view(100)
     position = Position(at(100), 1, Server(1, "h", 1), GtidList())
