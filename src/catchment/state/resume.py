@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from catchment.config import Feed
 from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.epoch_number import epoch_text
-from catchment.model.errors import SinkError, SinkRestored, StateError
+from catchment.model.errors import NEW_FEED, SinkError, SinkRestored, StateError
 from catchment.state.store import Store
 
 
@@ -45,8 +45,7 @@ def decide(
             return Continue(stored, apply=True)
         raise SinkRestored(
             f"feed {feed}: the state store has committed epoch {epoch_text(committed.epoch)}, but the lake holds no "
-            "epoch: it was removed or restored; put it back, or remove the state store and all of sink.path to "
-            "copy everything again"
+            f"epoch: it was removed or restored; put it back, or start {NEW_FEED} to copy again"
         )
     at = lake.manifest.epoch
     if at == stored.epoch:

@@ -16,6 +16,7 @@ from catchment.state.lease import hold
 from catchment.state.store import Store
 from tests.promises.crash.conftest import MakeLife
 from tests.world.disks import small_disk
+from tests.world.log_lines import troubles
 
 DISK_BYTES = 8 << 20
 BEFORE_AN_EPOCH_BYTES = 40 << 10
@@ -29,7 +30,7 @@ def test_a_lake_that_cannot_be_written(
     life.describe(sink={"path": str(tmp_path / "file" / "lake")})
     capfd.readouterr()
     assert life.run() == SinkError.exit_code
-    said = capfd.readouterr().err.splitlines()
+    said = troubles(capfd.readouterr().err)
     assert len(said) == 1
     assert str(tmp_path / "file") in said[0]
 
@@ -83,7 +84,7 @@ def test_every_command_when_the_lake_of_a_feed_cannot_be_used(
         for command, (code, words) in expected.items():
             capfd.readouterr()
             assert execute([command, str(life.file)]) == code, capfd.readouterr().err
-            said = capfd.readouterr().err.splitlines()
+            said = troubles(capfd.readouterr().err)
             assert len(said) == 1, said
             assert words.format(path) in said[0]
         assert execute(["status", str(life.file)]) == 0
@@ -99,14 +100,14 @@ def test_verify_of_a_feed_that_never_ran_starts_nothing(
     life = live(pair, count=1)
     monkeypatch.setattr(context, "context", lambda *settings: pytest.fail("Java was started"))
     assert execute(["verify", str(life.file)]) == StateError.exit_code
-    (said,) = capfd.readouterr().err.splitlines()
+    (said,) = troubles(capfd.readouterr().err)
     assert said == f"catchment: there is no state store at {life.state}: the feed has not run yet"
     Store.open(life.feed.state.get_secret_value(), "life").close()
     assert execute(["verify", str(life.file)]) == StateError.exit_code
-    (said,) = capfd.readouterr().err.splitlines()
+    (said,) = troubles(capfd.readouterr().err)
     assert said == f"catchment: feed life has not committed an epoch to {life.lake} yet: run it first"
     assert execute(["views", str(life.file)]) == SinkError.exit_code
-    (said,) = capfd.readouterr().err.splitlines()
+    (said,) = troubles(capfd.readouterr().err)
     assert said.startswith(f"catchment: feed life: the lake {life.lake} holds no epoch; run the feed first")
     assert not life.lake.exists()
 
@@ -135,7 +136,7 @@ def test_other_shards_than_those_of_the_lake(
     life.file.write_text(yaml.safe_dump(described))
     capfd.readouterr()
     assert execute([command, str(life.file)]) == SinkError.exit_code
-    (said,) = capfd.readouterr().err.splitlines()
+    (said,) = troubles(capfd.readouterr().err)
     assert f"the feed file names the shards {', '.join(sorted(shards))}, the lake holds -80, 80-;" in said
 
 
@@ -160,7 +161,7 @@ def test_a_disk_that_fills_up_in_an_epoch(
         _fill(ballast)
         capfd.readouterr()
         assert life.run() == SinkError.exit_code, f"{disk.free} bytes are free"
-        said = capfd.readouterr().err.splitlines()
+        said = troubles(capfd.readouterr().err)
         assert len(said) == 1, said
         assert str(life.lake) in said[0]
         assert EpochsTable(life.lake, "life").newest() == newest
@@ -190,6 +191,6 @@ def test_a_feed_that_is_run_already(
     with hold(store):
         capfd.readouterr()
         assert life.run() == LeaseHeld.exit_code
-    said = capfd.readouterr().err.splitlines()
+    said = troubles(capfd.readouterr().err)
     assert len(said) == 1
     assert "is run by process" in said[0]

@@ -10,6 +10,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConfigError, SourceError
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life
+from tests.world.log_lines import without_times
 from tests.world.proxy import Proxy, dump_begins
 from tests.world.servers.chosen import chosen_server
 
@@ -31,7 +32,7 @@ def refusal(capfd: pytest.CaptureFixture[str]) -> Refusal:
     def run(life: Life, code: int, *, lines: int = 1) -> str:
         capfd.readouterr()
         ended = life.run()
-        said = capfd.readouterr().err.splitlines()
+        said = without_times(capfd.readouterr().err).splitlines()
         assert ended == code, said
         assert len(said) == lines, said
         assert said[0].startswith("catchment: ")

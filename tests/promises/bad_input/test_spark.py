@@ -11,6 +11,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import EngineError, SourceError
 from tests.promises.crash.conftest import MakeLife
+from tests.world.log_lines import troubles
 from tests.world.patience import PATIENCE_SECONDS
 
 _CONTEXT = """
@@ -107,7 +108,7 @@ def test_every_command_that_needs_java_says_so(pair: dict[str, PrivateServer], l
             timeout=PATIENCE_SECONDS,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
-        said = done.stderr.splitlines()
+        said = troubles(done.stderr)
         assert [line[: len(begin)] for line in said] == [begin] * (command != "doctor"), done.stderr
     assert "error    no Java can be started as /absent/bin/java (JAVA_HOME)" in done.stdout
     assert "do:   install Java 17 or later, or set JAVA_HOME to one" in done.stdout

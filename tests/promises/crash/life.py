@@ -171,8 +171,8 @@ class Life:
                     connection.close()
 
     def run(self, *options: str) -> int:
-        """`catchment run` in this process, until caught up; the exit code."""
-        return execute(["run", str(self.file), "--until-caught-up", *options])
+        """`catchment run` in this process, until caught up; the exit code. Its log has warnings and errors alone."""
+        return execute(["run", str(self.file), "--until-caught-up", "--quiet", *options])
 
     def waiting(self) -> dict[str, str]:
         """The tables that wait for an order to be copied again, and why."""

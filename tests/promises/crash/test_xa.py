@@ -17,6 +17,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source import first_position
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life
+from tests.world.log_lines import troubles
 from tests.world.prepared import prepare, roll_back_prepared
 from tests.world.purged import purge
 
@@ -83,7 +84,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
     prepare(servers["80-"], "'early'", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
     capfd.readouterr()
     code = life.run()
-    said = capfd.readouterr().err.splitlines()
+    said = troubles(capfd.readouterr().err)
     assert code == Unsupported.exit_code
     assert len(said) == 1
     assert "shard 80-" in said[0]
