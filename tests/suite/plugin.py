@@ -141,6 +141,26 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _taken[properties["tier"], properties["unit"]] += report.duration
 
 
+class _Failures:
+    """Names each test that fails when it does: a whole run takes a quarter of an hour."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test has failed, or what it needs could not be set up."""
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"RED {dict(report.user_properties)['test']} ({report.when})")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The process that reports has a terminal; those of xdist have none."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        session.config.pluginmanager.register(_Failures(terminal))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Record the costs, and repeat what failed."""
     if config.getoption("--record-costs"):

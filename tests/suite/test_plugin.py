@@ -74,6 +74,8 @@ def test_a_run_of_the_tier_that_every_landing_takes(suite: Path) -> None:
     assert "2 failed, 2 passed" in output
     assert "test_of_slices" not in output
     assert "CATCHMENT_SEED=7" in output
+    at_once = output.partition("= FAILURES =")[0]
+    assert "RED tests/promises/b/test_b.py::test_red (call)" in at_once
     assert "FLAKY tests/promises/b/test_b.py::test_flaky: it failed in the run and passed" in output
     assert "FAILED tests/promises/b/test_b.py::test_red: it fails when repeated alone, too" in output
 
