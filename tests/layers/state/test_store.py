@@ -260,7 +260,7 @@ def test_store_deleted_under_the_runner(store: Store, tmp_path: Path) -> None:
 
 def test_unknown_driver_and_password_in_url() -> None:
     with pytest.raises(StateError, match="no driver for postgresql") as caught:
-        Store.open("postgresql://keeper:hunter2@localhost/db", "shop")
+        Store.open("postgresql+psycopg2://keeper:hunter2@localhost/db", "shop")
     assert "hunter2" not in str(caught.value)
     with pytest.raises(StateError) as caught:
         Store.open("mysql+pymysql://keeper:hunter2@127.0.0.1:1/db", "shop")
