@@ -243,13 +243,6 @@ OF_OPERATIONS = (
         found_by="promises/install/test_unit.py::test_what_is_worth_a_restart",
     ),
     Mistake(
-        name="a cut skips from the old base name of a log to the new one",
-        file="feed/shard_reader.py",
-        right="                return self.name_ends\n",
-        wrong="                return offset\n",
-        found_by="promises/exact/test_log_names.py::test_a_log_is_followed_to_files_of_another_name",
-    ),
-    Mistake(
         name="a run ends with the old base name of a log",
         file="feed/loops.py",
         right="                        clock.must_be_whole(last.cut.positions)\n",

@@ -42,4 +42,5 @@ FOUND_BY: dict[str, int] = {
     "a_log_with_another_name_is_taken_for_another_log": 1,
     "half_a_group_is_taken_for_the_end_of_a_name": 86,
     "a_commit_does_not_find_its_prepare_under_another_name": 2,
+    "a_cut_skips_from_the_old_name_of_a_log_to_the_new_one": 9,
 }

@@ -140,6 +140,17 @@ def half_a_group_is_taken_for_the_end_of_a_name(patch: pytest.MonkeyPatch) -> No
 
 
 @of_renames
+def a_cut_skips_from_the_old_name_of_a_log_to_the_new_one(patch: pytest.MonkeyPatch) -> None:
+    real: Any = shard_reader.ShardReader.accept
+
+    def accept(self: Any, offset: LogOffset) -> LogOffset | None:
+        found: LogOffset | None = real(self, offset)
+        return offset if found is not None and found == self.name_ends else found
+
+    patch.setattr(shard_reader.ShardReader, "accept", accept)
+
+
+@of_renames
 def a_commit_does_not_find_its_prepare_under_another_name(patch: pytest.MonkeyPatch) -> None:
     real: Any = xa.preparation
 
