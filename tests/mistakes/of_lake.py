@@ -414,6 +414,13 @@ OF_LAKE = (
         found_by="layers/sink/test_clean.py::test_a_join_whose_file_the_cleaner_took_is_not_committed[False]",
     ),
     Mistake(
+        name="the cleaner hides what others changed in a plain table",
+        file="sink/delta/upkeep/clean.py",
+        right="lambda version: foreign_change(log, version) is None",
+        wrong="lambda version: True",
+        found_by="layers/sink/test_clean.py::test_what_others_changed_is_still_taken_back_after_the_cleaner_came",
+    ),
+    Mistake(
         name="a tail that is brought back says that it was trimmed later",
         file="sink/delta/upkeep/restore.py",
         right="            Txn(trimmed, then.transactions.get(trimmed, 0)),\n",

@@ -134,6 +134,24 @@ def test_a_join_whose_file_the_cleaner_took_is_not_committed(lake: Path, *, take
     assert read(lake, "shop.orders").arrow().num_rows == 3
 
 
+def test_what_others_changed_is_still_taken_back_after_the_cleaner_came(lake: Path) -> None:
+    """An entry of ours on top of theirs would hide it."""
+    upkeep = UpkeepOrder(str(lake), FEED, 1, 3600.0, cleans=False)
+    carry_out(upkeep)
+    plain = table_dir(lake, ORDERS.table)
+    lost = plain / "join-lost.parquet"
+    lost.write_bytes(b"half")
+    age(lost, 7 * 3600)
+    DeltaTable(plain).delete("id > 1")
+    clean_feed(lake, FEED, Keeping(3600, 7200))
+    assert lost.exists(), "the next turn takes it, after a settle"
+    run_epoch(lake, DeltaSink(lake, FEED), 4)
+    carry_out(upkeep)
+    assert read(lake, "shop.orders").arrow().num_rows == 4
+    clean_feed(lake, FEED, Keeping(3600, 7200))
+    assert not lost.exists()
+
+
 def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path) -> None:
     """The other one comes first in the manifest, and its files are gone."""
     other = shape("others", {"id": INT, "sig": TEXT}, ("id",))

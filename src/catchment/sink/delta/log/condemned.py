@@ -6,6 +6,8 @@ version than the one on which it was begun compares what both say (`condemned`),
 commits on the version that was read first, or not at all, needs no more: the cleaner's entry stands in its place.
 """
 
+from collections.abc import Callable
+
 from catchment import world
 from catchment.model.errors import SinkConflict
 from catchment.sink.delta.log.actions import Txn, commit_info
@@ -20,9 +22,12 @@ def condemned(on: Snapshot) -> int:
     return on.transactions.get(_APP, 0)
 
 
-def condemn(log: DeltaLog, on: Snapshot) -> Snapshot:
-    """Condemn all files that no version up to the one that is returned names. Raises SinkConflict, SinkError."""
+def condemn(log: DeltaLog, on: Snapshot, may_follow: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """Condemn all files that no version up to the one that is returned names; None where no entry of ours `may_follow`
+    the newest version. Raises SinkConflict, SinkError."""
     for _ in range(_ATTEMPTS):
+        if not may_follow(on):
+            return None
         now_ms = world.now_us() // 1000
         carries = Txn(_APP, condemned(on) + 1, now_ms)
         after = log.put(on, commit_info("VACUUM START", now_ms), [carries])

@@ -24,6 +24,7 @@ from catchment.sink.delta.layout import Tail, epoch_app, epochs_dir, kept_dir, v
 from catchment.sink.delta.log.condemned import condemn
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.thinning import checkpoints_of, floor_of, needless
+from catchment.sink.delta.plain.foreign import foreign_change
 from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.shape import tells_changes
 from catchment.sink.delta.plain.unneeded import Present, is_old, old_changes, old_drafts, present, unneeded
@@ -167,12 +168,14 @@ class Cleaner:
         self, followed: Followed, there: Present, window: Window, keeping: Keeping, held: Collection[str] = ()
     ) -> int:
         """Delete the data files that nobody needs. Those of attempts that seem to be lost are condemned first; what was
-        committed until then stays."""
+        committed until then stays. They wait while a settle has to take back what others changed: it looks for that
+        after the last entry of ours."""
         log, names = followed.log, set(unneeded(there, window, held))
         on = log.newest()
         if on is not None and not names <= window.replaced:
-            now = followed.window(condemn(log, on), keeping.seconds)
-            names -= now.files
+            after = condemn(log, on, lambda version: foreign_change(log, version) is None)
+            names = names & window.replaced if after is None else names
+            names -= followed.window(after or on, keeping.seconds).files
         return _delete_all(log.directory, names)
 
     def _clean_replaced_copies(self, shape: TableShape, log: DeltaLog, window: Window) -> int:
