@@ -20,6 +20,11 @@ def cpu_seconds(driver: int) -> dict[str, float]:
     return spent
 
 
+def own_cpu_seconds(pid: int) -> float:
+    """User and system time of one process."""
+    return _seconds(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+
+
 def memory_bytes(driver: int) -> int:
     """What the processes below `driver` hold, pages that they share counted once (proc(5), smaps_rollup: Pss)."""
     return sum(_pss(pid) for pid, _ in _tree(driver))

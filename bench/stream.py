@@ -1,4 +1,5 @@
-"""`catchment.stream` in one program: a copy, a backlog of transactions of 1 and of 100 rows, and ages at 400 a second.
+"""`catchment.stream` in one program: a copy, a backlog of transactions of 1 and of 100 rows, ages at 400 a second, and
+the cores that 100 transactions a second take, of the program and of the server beside its writer.
 
 As typed events and as Arrow, one client. Beside it go-mysql's syncer (Go installed) and Debezium's embedded engine
 (Java 17 and Maven installed), which read the same backlog from the same server, in wall time. Run: `python -m bench
@@ -19,6 +20,7 @@ from bench import debezium_reference
 from bench.debezium_reference import Spans
 from bench.figures import Figure, figure, percentile
 from bench.go_reference import program, synced_rows_per_second
+from bench.processes import own_cpu_seconds
 from bench.stress import SCHEMA, TABLE, create, writing
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
@@ -27,10 +29,14 @@ from catchment.serve.stream.stream import Stream, stream
 from catchment.serve.stream.vgtid import StreamCut
 
 EVENTS_AIM, BATCHES_AIM = 200_000, 1_000_000
-P50_AIM, P99_AIM = 0.005, 0.020
+P50_AIM, P99_AIM = 0.003, 0.020
 PER_SECOND = 400
 SECONDS = 20.0
+# Few, so that each transaction is a turn.
+SLOW_PER_SECOND = 100
+CORES_AIM, SERVER_CORES_AIM = 0.08, 0.04
 COMMITS = f"{SCHEMA}.commits"
+_INSERT = f"INSERT INTO {COMMITS} (written) VALUES (CONVERT_TZ(SYSDATE(6), @@time_zone, '+00:00'))"
 # Of a row as the source has it: id, a digest of 40 characters, c.
 ROW_BYTES = 8 + 40 + 8
 
@@ -58,7 +64,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
             found += _both(name, changes, runs, partial(_caught_up, server, backlog))
             found += _beside(server, name, backlog, runs)
             found += _beside_debezium(server, name, backlog, runs)
-        return found + _ages(server, runs)
+        return found + _ages(server, runs) + _cores(server, runs)
 
 
 Ask = Callable[[Stream], Any]
@@ -197,14 +203,34 @@ def _ages(server: PrivateServer, runs: int) -> list[Figure]:
     ]
 
 
-def _measured(server: PrivateServer) -> list[float]:
+def _cores(server: PrivateServer, runs: int) -> list[Figure]:
+    """Of the program, whose writer only waits, and of the server beyond what the writer costs it."""
+    assert server.pid is not None
+    found: list[tuple[float, float]] = []
+    for _ in range(runs):
+        began = own_cpu_seconds(server.pid)
+        with writing(server, _INSERT, SLOW_PER_SECOND):
+            time.sleep(SECONDS)
+        alone = own_cpu_seconds(server.pid) - began
+        began, mine = own_cpu_seconds(server.pid), time.process_time()
+        _measured(server, SLOW_PER_SECOND)
+        beside = own_cpu_seconds(server.pid) - began
+        found.append(((time.process_time() - mine) / SECONDS, (beside - alone) / SECONDS))
+    name = f"stream of events at {SLOW_PER_SECOND} transactions/s"
+    program, servers = zip(*found, strict=True)
+    return [
+        figure(f"{name}, the program", list(program), "cores", "aim", [CORES_AIM] * runs, 3),
+        figure(f"{name}, the server", list(servers), "cores", "aim", [SERVER_CORES_AIM] * runs, 3),
+    ]
+
+
+def _measured(server: PrivateServer, per_second: int = PER_SECOND) -> list[float]:
     """Ages of rows when the client got them, by one clock."""
-    now = "CONVERT_TZ(SYSDATE(6), @@time_zone, '+00:00')"
     ages: list[float] = []
     with (
         stream(_source(server), vgtid="current", rules=[COMMITS]) as opened,
         closing(opened),
-        writing(server, f"INSERT INTO {COMMITS} (written) VALUES ({now})", PER_SECOND),
+        writing(server, _INSERT, per_second),
     ):
         ends = time.time() + SECONDS
         for event in opened:

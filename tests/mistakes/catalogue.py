@@ -1,6 +1,7 @@
 """All planted mistakes, by the part of the product that they are in."""
 
 from tests.mistakes.of_epochs import OF_EPOCHS
+from tests.mistakes.of_erasure import OF_ERASURE
 from tests.mistakes.of_lake import OF_LAKE
 from tests.mistakes.of_operations import OF_OPERATIONS
 from tests.mistakes.of_streams import OF_STREAMS
@@ -12,6 +13,7 @@ MISTAKES: tuple[Mistake, ...] = (
     *OF_EPOCHS,
     *OF_TABLES,
     *OF_LAKE,
+    *OF_ERASURE,
     *OF_VERIFY,
     *OF_OPERATIONS,
     *OF_STREAMS,

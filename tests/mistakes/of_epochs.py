@@ -4,6 +4,20 @@ from tests.mistakes.planted import Mistake
 
 OF_EPOCHS = (
     Mistake(
+        name="rows after a damaged file are handed on before that is known",
+        file="source/log.py",
+        right="dumps.must_follow(dump)",
+        wrong="pass",
+        found_by="layers/source/test_damaged_file.py::test_no_row_after_the_damage_is_handed_on",
+    ),
+    Mistake(
+        name="savepoints whose names differ in marks alone are two",
+        file="wire/log/savepoint_names.py",
+        right="        return without_case_and_marks\n",
+        wrong="        return without_case\n",
+        found_by="layers/wire/test_savepoint_names.py::test_a_log_with_names_of_other_case_and_marks",
+    ),
+    Mistake(
         name="log files are ordered by name and not by number",
         file="model/position.py",
         right="    left, right = (a.number, a.offset), (b.number, b.offset)\n",
@@ -22,6 +36,14 @@ OF_EPOCHS = (
         file="source/prove.py",
         right="            nearest = _at_rest(session, endpoint, server, floor, cut)\n",
         wrong="            return floor\n",
+        found_by="layers/source/test_floor.py::"
+        "test_a_transaction_is_proven_by_the_next_one_and_ddl_by_itself",
+    ),
+    Mistake(
+        name="a snapshot proves nothing of the file that it stands in",
+        file="epoch/seal.py",
+        right="    whole = known is not None and known.file == snapshot.file and start != snapshot\n",
+        wrong="    whole = False\n",
         found_by="promises/exact/test_rest_after_ddl.py::"
         "test_a_copy_and_verify_behind_a_last_ddl[ADD COLUMN]",
     ),
@@ -54,7 +76,7 @@ OF_EPOCHS = (
         right="    reach = reached(text.names, objects or Objects({}))\n",
         wrong="    reach = reached(text.names, Objects({}))\n",
         found_by="promises/exact/test_text.py::"
-        "test_text_ends_the_run_unless_it_is_shown_to_leave_the_feed_alone",
+        "test_text_stops_its_shard_where_it_is_not_known_what_it_changed",
     ),
     Mistake(
         name="a column added AFTER another one is placed one column too far",
@@ -88,8 +110,8 @@ OF_EPOCHS = (
     Mistake(
         name="GTIDs with a tag count as plain ones",
         file="source/groups.py",
-        right='            origin = _uuid(uuids[code // len(tags)]), tags[code % len(tags)] or ""\n',
-        wrong='            origin = _uuid(uuids[code // len(tags)]), ""\n',
+        right='gtid = UuidGtid(_uuid(group["uuid"]), group["tag"] or "", group["sequence"])',
+        wrong='gtid = UuidGtid(_uuid(group["uuid"]), "", group["sequence"])',
         found_by="promises/mysql/test_feed.py::test_mysql_97_is_copied_under_writes_and_followed",
     ),
     Mistake(
@@ -101,10 +123,50 @@ OF_EPOCHS = (
         "test_a_shard_whose_floor_stays_behind_is_told_and_copied_later",
     ),
     Mistake(
+        name="a table with too many changes keeps the others of its group from being copied",
+        file="readers/chunk_images.py",
+        right="        if self.crowded.keys() == self.wanted.keys():\n",
+        wrong="        if self.crowded:\n",
+        found_by="promises/crash/test_work.py::"
+        "test_a_table_that_changes_too_much_is_copied_in_smaller_chunks",
+    ),
+    Mistake(
+        name="a table with too many changes gets no smaller chunks where others are in its group",
+        file="feed/planner.py",
+        right="        self.shrink([chunk for chunk, _ in receipt.refused if chunk.table in receipt.crowded])\n",
+        wrong="",
+        found_by="layers/feed/test_planner.py::"
+        "test_a_table_with_too_many_changes_gets_smaller_chunks_and_no_other_does",
+    ),
+    Mistake(
         name="triggers are left out when a statement logged as text is judged",
         file="source/objects.py",
-        right="    stored = [*_views(session), *_triggers(session)]\n",
-        wrong="    stored = [*_views(session)]\n",
+        right='    stored += [] if "TRIGGER" in lacking else _triggers(session)\n',
+        wrong="",
         found_by="promises/statements/test_statements.py::test_no_statement_changes_a_chosen_row_and_passes",
+    ),
+    Mistake(
+        name="without the privileges to see it, a statement as text ends the run wherever it writes",
+        file="source/objects.py",
+        right='(schema, kind) != (_WITHOUT_TRIGGERS, "BASE TABLE")',
+        wrong="True",
+        found_by="promises/exact/test_text.py::"
+        "test_text_stops_its_shard_where_it_is_not_known_what_it_changed",
+    ),
+    Mistake(
+        name="a view in schema mysql counts as a table there",
+        file="source/objects.py",
+        right='        return "SHOW VIEW" in lacking\n',
+        wrong='        return "SHOW VIEW" in lacking and schema != _WITHOUT_TRIGGERS\n',
+        found_by="layers/source/test_statements_as_text.py::"
+        "test_text_in_schema_mysql_passes_with_the_privileges_that_the_docs_name[mariadb]",
+    ),
+    Mistake(
+        name="on MariaDB a foreign key does not show without the privileges to see its rule",
+        file="source/objects.py",
+        right="_KEYS_OF_ANY_RULE if lacking else _KEYS",
+        wrong="_KEYS",
+        found_by="layers/source/test_statements_as_text.py::"
+        "test_text_in_schema_mysql_passes_with_the_privileges_that_the_docs_name[mariadb]",
     ),
 )

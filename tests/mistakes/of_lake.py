@@ -1,4 +1,4 @@
-"""Mistakes in the lake: settles, joins, trims, the cleaner, erasure, kept epochs, adoption and mending."""
+"""Mistakes in the lake: settles, joins, trims, the cleaner, kept epochs, adoption and mending."""
 
 from tests.mistakes.planted import Mistake
 
@@ -180,78 +180,6 @@ OF_LAKE = (
         found_by="layers/sink/test_kept.py::test_the_log_is_thinned_out",
     ),
     Mistake(
-        name="erasure overlooks the last key of a row group",
-        file="sink/delta/erasure/sought.py",
-        right="self._first[place] <= stats.max)",
-        wrong="self._first[place] < stats.max)",
-        found_by="promises/exact/test_erase.py::test_rows_leave_every_file_in_every_mode",
-    ),
-    Mistake(
-        name="erasure refuses keys of which a history table has ended versions only",
-        file="sink/delta/erasure/alive.py",
-        right="_rows(directory, shape, live) if row[ENDED] is None}",
-        wrong="_rows(directory, shape, live)}",
-        found_by="promises/exact/test_erase.py::test_rows_leave_every_file_in_every_mode",
-    ),
-    Mistake(
-        name="erasure shows up as a change in the change data",
-        file="sink/delta/upkeep/erase.py",
-        right="told = self._rewriting.untold(on) if live else []",
-        wrong="told = self._rewriting.untold(on) if not live else []",
-        found_by="promises/exact/test_erase.py::test_rows_leave_every_file_in_every_mode",
-    ),
-    Mistake(
-        name="erasure leaves the values of its rows in the log's statistics",
-        file="sink/delta/erasure/statistics.py",
-        right="        if after != content:\n",
-        wrong="        if len(after) != len(content):\n",
-        found_by="layers/sink/test_erase.py::test_statistics_leave_entries_and_checkpoints",
-    ),
-    Mistake(
-        name="erasure leaves checksum files that list the erased values",
-        file="sink/delta/erasure/statistics.py",
-        right="    _delete_copies(log)\n    storage",
-        wrong="    storage",
-        found_by="layers/sink/test_erase.py::test_statistics_leave_entries_and_checkpoints",
-    ),
-    Mistake(
-        name="erasure leaves staged rows",
-        file="sink/delta/upkeep/erase.py",
-        right="        delete(staged)\n",
-        wrong="        exists(staged)\n",
-        found_by="layers/sink/test_erase.py::test_rows_that_wait_for_their_cut_go",
-    ),
-    Mistake(
-        name="erasure deletes rows of epochs that are not committed yet",
-        file="sink/delta/upkeep/erase.py",
-        right="names[path] in unsettled or _epoch_of(path) > self._epoch]",
-        wrong="names[path] in unsettled]",
-        found_by="layers/sink/test_erase.py::test_rows_of_later_epochs_stay",
-    ),
-    Mistake(
-        name="erasure only searches files that the log names",
-        file="sink/delta/upkeep/erase.py",
-        right="plain = self._holding(data_files(self._plain.directory))",
-        wrong="plain = self._holding(self._plain.directory / name for name in ever_named(self._plain.directory))",
-        found_by="layers/sink/test_erase.py"
-        "::test_attempts_that_lost_are_searched_and_what_cannot_be_read_is_named",
-    ),
-    Mistake(
-        name="erasure with exact spelling erases other spellings, too",
-        file="sink/delta/erasure/sought.py",
-        right="_texts(shape) if erasure.spelling is not Spelling.EXACT else ()",
-        wrong="_texts(shape)",
-        found_by="layers/sink/test_erase.py::test_spellings_of_a_key",
-    ),
-    Mistake(
-        name="erasure deletes files before it commits",
-        file="sink/delta/upkeep/erase.py",
-        right="        committed = self._commit(plain, first=first)\n",
-        wrong="        self._delete(plain)\n        committed = self._commit(plain, first=first)\n",
-        found_by="layers/sink/test_erase.py"
-        "::test_one_that_dies_anywhere_leaves_a_lake_that_reads_right_and_is_gone_on_with[mirror]",
-    ),
-    Mistake(
         name="files are sorted by the first column of cluster_by only",
         file="sink/delta/plain/arranged.py",
         right="for name in shape.arrangement.cluster_by)",
@@ -324,28 +252,50 @@ OF_LAKE = (
     ),
     Mistake(
         name="adopt --dry-run writes",
-        file="feed/adopt.py",
-        right="        if not write:\n",
-        wrong="        if not write and moved == known:\n",
+        file="cli/adopt.py",
+        right="    if dry_run:\n",
+        wrong="    if False:\n",
         found_by="promises/crash/test_adopt.py::test_a_moved_server_is_adopted_and_the_feed_goes_on",
     ),
     Mistake(
         name="adopt commits an epoch that still names the old server",
-        file="feed/adopt.py",
+        file="feed/adoption.py",
         right="position=found.position, sealed=None",
         wrong="sealed=None",
         found_by="promises/crash/test_adopt.py::test_a_moved_server_is_adopted_and_the_feed_goes_on",
     ),
     Mistake(
         name="adopt --copy follows the rows of the old server on the new one",
-        file="feed/adopt.py",
+        file="feed/adoption.py",
         right="        return begun_again(standing, begun, epoch, world.now_us())\n",
-        wrong="        found = _Found(found.server, (), position)\n",
+        wrong="        found = Candidate(shard, found.known, found.server, (), position)\n",
         found_by="promises/crash/test_adopt.py::test_a_promoted_replica_is_adopted_with_a_copy",
     ),
     Mistake(
+        name="an order to adopt a server does no more than bring a feed file",
+        file="feed/edition.py",
+        right="Action.ADOPT:\n            return None",
+        wrong="Action.ADOPT or True:\n            return None",
+        found_by="promises/crash/test_adopt.py::test_a_run_adopts_a_promoted_replica_and_goes_on",
+    ),
+    Mistake(
+        name="a feed file is refused, and ends the run, while a shard waits for a person",
+        file="feed/spared.py",
+        right="shard in self.edition.moved or",
+        wrong="self.edition.order or",
+        found_by="promises/crash/test_adopt.py::"
+        "test_a_run_of_one_shard_adopts_its_server_under_another_server_id",
+    ),
+    Mistake(
+        name="what the only shard of a feed meets when it is asked for resets ends the run",
+        file="feed/clock.py",
+        right="            raise self._waited_for(worst)\n",
+        wrong="            raise worst\n",
+        found_by="layers/feed/test_clock.py::test_who_asks_for_resets_may_wait_for_a_person",
+    ),
+    Mistake(
         name="the tables of a server that was adopted with a copy wait for an order",
-        file="feed/adopt.py",
+        file="feed/adoption.py",
         right="waits=False",
         wrong="waits=True",
         found_by="promises/crash/test_adopt.py::test_a_promoted_replica_is_adopted_with_a_copy",

@@ -4,11 +4,39 @@ from tests.mistakes.planted import Mistake
 
 OF_OPERATIONS = (
     Mistake(
+        name="a state store keeps the records of all epochs",
+        file="state/store.py",
+        right='        connection.execute(statements.DELETE_EARLIER, {"of": self.feed, "at": min(needed)})\n',
+        wrong="",
+        found_by="world/sim/test_endless.py::test_a_run_does_not_grow",
+    ),
+    Mistake(
+        name="a lake that does not answer ends a run",
+        file="sink/storage/refused.py",
+        right='return SinkAway(f"{error}; it is tried again")',
+        wrong='return SinkError(f"{error}; it is tried again")',
+        found_by="promises/soak/test_soak.py::test_a_round_of_all_troubles",
+    ),
+    Mistake(
         name="a PostgreSQL that refuses connections ends a run",
         file="state/refusals.py",
         right='return type(cause).__name__ == "OperationalError"',
         wrong="return False",
         found_by="promises/crash/test_store_in_postgres.py::test_a_run_goes_on_over_restarts_of_its_store",
+    ),
+    Mistake(
+        name="a run goes on with a state store that was moved away",
+        file="state/database.py",
+        right="    if connection.seen is None or connection.seen != _seen(file):\n",
+        wrong="    if connection.seen is None:\n",
+        found_by="layers/state/test_kept_open.py::test_what_is_written_goes_to_the_file_that_stands_at_the_path",
+    ),
+    Mistake(
+        name="a transaction reads pages of the state store that an earlier one has read",
+        file="state/database.py",
+        right='    connection.execute("PRAGMA shrink_memory")\n',
+        wrong="",
+        found_by="layers/state/test_store.py::test_damaged_file",
     ),
     Mistake(
         name="a run does not wait for its state store",
@@ -96,8 +124,42 @@ OF_OPERATIONS = (
         file="readers/checks.py",
         right="if isinstance(fact, PartialImage) and fact.table not in aside:",
         wrong="if isinstance(fact, PartialImage) and fact.table in aside:",
-        found_by="promises/bad_input/test_source.py"
-        "::test_one_session_that_logs_less_than_whole_rows_stops_the_feed_before_harm[minimal]",
+        found_by="promises/exact/test_odd_session.py::test_its_tables_are_copied_again[minimal]",
+    ),
+    Mistake(
+        name="a shard that a person has to mend ends the run",
+        file="model/retries.py",
+        right="return error.retry is not Retry.NEVER or (bears and holds_up_a_shard(error))",
+        wrong="return error.retry is not Retry.NEVER",
+        found_by="promises/crash/test_held.py::test_the_other_shard_goes_on",
+    ),
+    Mistake(
+        name="a locked account is no refused login",
+        file="source/session.py",
+        right="        if error.code not in _LOGIN:\n            raise LoginRefused(",
+        wrong="        if error.code not in _LOGIN:\n            raise SourceError(",
+        found_by="promises/crash/test_held.py::test_the_other_shard_goes_on",
+    ),
+    Mistake(
+        name="a shard that a person has to mend is read in every epoch",
+        file="feed/held.py",
+        right="return self.error is None or world.steady_seconds() >= self._until",
+        wrong="return True",
+        found_by="layers/feed/test_arrivals.py::test_its_pauses_grow_until_it_arrives",
+    ),
+    Mistake(
+        name="a row event that lacks columns ends the run",
+        file="readers/unread.py",
+        right="isinstance(fact, Unreadable | PartialImage)",
+        wrong="isinstance(fact, Unreadable)",
+        found_by="promises/exact/test_odd_session.py::test_its_tables_are_copied_again[minimal]",
+    ),
+    Mistake(
+        name="a statement logged as text is taken for one that changed nothing",
+        file="readers/checks.py",
+        right="for table in did.tables:",
+        wrong="for table in ():",
+        found_by="promises/exact/test_odd_session.py::test_its_tables_are_copied_again[statement]",
     ),
     Mistake(
         name="Java 1.8 is taken for Java 1",
@@ -114,10 +176,24 @@ OF_OPERATIONS = (
         found_by="promises/exact/test_applied.py::test_a_run_goes_by_another_feed_file",
     ),
     Mistake(
+        name="a shard that was not set up when the run began is followed without another look",
+        file="feed/shard_reader.py",
+        right="                self._admit()\n",
+        wrong="                pass\n",
+        found_by="layers/feed/test_clock.py::test_a_shard_is_asked_once_it_has_passed_what_it_had_to",
+    ),
+    Mistake(
+        name="a shard whose log is lost, and that cannot begin again, ends the run",
+        file="feed/taken_up.py",
+        right="            if not may_pass(error, bears=self.bears):\n",
+        wrong="            if True:\n",
+        found_by="layers/feed/test_taken_up.py::test_a_shard_that_cannot_begin_again_holds_up_itself",
+    ),
+    Mistake(
         name="a run cannot begin while a shard is unreachable",
         file="feed/take_up.py",
-        right="spare = isinstance(decision, Continue) and feed.epoch.away_max > 0",
-        wrong="spare = isinstance(decision, Fresh) and feed.epoch.away_max > 0",
+        right="any_shard=feed.epoch.away_max > 0",
+        wrong="any_shard=False",
         found_by="promises/exact/test_away.py::test_the_others_go_on_and_it_catches_up",
     ),
     Mistake(

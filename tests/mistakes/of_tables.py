@@ -4,6 +4,41 @@ from tests.mistakes.planted import Mistake
 
 OF_TABLES = (
     Mistake(
+        name="a table whose columns cannot be told any more goes on without its rows",
+        file="readers/changes.py",
+        right="        aside = _not_told(task, stretch, here) | followed.lost\n",
+        wrong="        aside = _not_told(task, stretch, here)\n        followed.lost.clear()\n",
+        found_by="promises/exact/test_undescribed.py::test_an_alter_that_says_too_little_stops_its_table",
+    ),
+    Mistake(
+        name="the only table of a shard is copied again without its definition",
+        file="feed/entering.py",
+        right="    if known or not state.copies:\n",
+        wrong="    if known:\n",
+        found_by="promises/exact/test_undescribed.py::test_a_new_copy_is_altered_before_a_row_comes",
+    ),
+    Mistake(
+        name="a chunk that needs the definition of its table ends the run",
+        file="feed/loop.py",
+        right="        self._describe([*read[:segments], *copies.values()])\n",
+        wrong="        self._describe(read[:segments])\n",
+        found_by="promises/exact/test_undescribed.py::test_metadata_switched_off_while_a_chunk_is_read",
+    ),
+    Mistake(
+        name="what a server shows has to be text throughout",
+        file="source/lenient.py",
+        right='    return codecs.utf_8_decode(data, "replace", True)\n',
+        wrong='    return codecs.utf_8_decode(data, "strict", True)\n',
+        found_by="promises/exact/test_bytes.py::test_they_end_no_run",
+    ),
+    Mistake(
+        name="a table with a value that is no text ends the run",
+        file="readers/changes.py",
+        right="    return unread(shard, stretch.facts) | unseen | set_aside(",
+        wrong="    return unseen | set_aside(",
+        found_by="promises/exact/test_bytes.py::test_others_go_on",
+    ),
+    Mistake(
         name="a row without a key is passed over",
         file="readers/segment_images.py",
         right="            self.keyless[table.id] = Stopped(table.id, str(why))\n            return\n",
@@ -79,6 +114,13 @@ OF_TABLES = (
         file="schema/passage.py",
         right="        return any(effect.added for effect in self.behind) or any(\n",
         wrong="        return any(\n",
+        found_by="promises/exact/test_followed.py::test_columns_that_are_added",
+    ),
+    Mistake(
+        name="a column keeps its type of before where another one takes its name",
+        file="schema/kinds_now.py",
+        right="    gone = {name.lower() for name in did.dropped}\n",
+        wrong="    gone = set[str]()\n",
         found_by="promises/exact/test_followed.py::test_columns_that_are_added",
     ),
     Mistake(
@@ -163,14 +205,21 @@ OF_TABLES = (
     Mistake(
         name="tables that come together enter one in each epoch",
         file="feed/newcomers.py",
-        right="            if entered is not None and world.steady_seconds() > until:\n",
-        wrong="            if entered is not None:\n",
+        right="            base = replace(entered, cut=replace(entered.cut, epoch=standing.epoch))\n",
+        wrong="            return entered\n",
+        found_by="promises/exact/test_newcomers.py::test_tables_that_come_together_enter_together",
+    ),
+    Mistake(
+        name="of tables that come together shards are asked for one after the other",
+        file="feed/newcomers.py",
+        right="_ASKED_AT_ONCE = 100\n",
+        wrong="_ASKED_AT_ONCE = 1\n",
         found_by="promises/exact/test_newcomers.py::test_tables_that_come_together_enter_together",
     ),
     Mistake(
         name="a new table enters though another feed writes it",
-        file="feed/newcomers.py",
-        right="        self._sink.must_be_free(entering)\n",
+        file="feed/entering.py",
+        right="        self.sink.must_be_free(entering)\n",
         wrong="",
         found_by="promises/exact/test_newcomers.py::test_tables_enter_and_what_keeps_them_out_is_told",
     ),

@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pymysql
 from pymysqlreplication.event import QueryEvent
@@ -35,6 +35,20 @@ _EMPTIES = re.compile(
 _RESTS_MAX = 3
 
 
+class ByLog(Protocol):
+    """What the tables of one shard hold, by its log. `Oracle` says more of each."""
+
+    @property
+    def state(self) -> State:
+        """Rows by their keys, by tables, where `advance` has come to."""
+
+    def advance(self, file: str, offset: int) -> State:
+        """Move on to a place of the log."""
+
+    def touched_since(self, file: str, offset: int) -> Mapping[str, set[Key]]:
+        """By tables, the keys that the log has behind a place."""
+
+
 class Oracle:
     """The state of some tables of one shard, moved along its log by `advance`.
 
@@ -49,6 +63,8 @@ class Oracle:
         self._keys = {table: tuple(key) for table, key in keys.items()}
         self._touched: list[tuple[Place, str, Key]] = []
         self._prepared: dict[str, list[Change]] = {}
+        # Where events of purged files lie: start, kind, end.
+        self._purged: dict[str, list[tuple[int, str, int]]] = {}
         self._log = LogGroups(login, self._wanted, at)
         self._ahead = self._log.listen()
 
@@ -95,6 +111,12 @@ class Oracle:
         """Replay up to the end of the log as it is now; nobody should be writing."""
         return self.advance(*_end_of_log(self._login))
 
+    def remember(self) -> None:
+        """Read the log to its end, and where its events lie: files of it are to be purged."""
+        self._log.read(Place(*_end_of_log(self._login)))
+        for file, *_ in _select(self._login, "SHOW BINARY LOGS"):
+            self._purged[file] = self._events(file, 4)
+
     def touched_since(self, file: str, offset: int) -> dict[str, set[Key]]:
         """Per table, the keys touched by groups that end after a place, up to `at`; undone rows are none."""
         since: dict[str, set[Key]] = {table: set() for table in self._keys}
@@ -122,8 +144,7 @@ class Oracle:
             return
         passed = self.at.offset if self.at.file == target.file else 4
         arrived = target.offset == passed
-        query = f"SHOW BINLOG EVENTS IN '{target.file}' FROM {passed}"
-        for _, start, kind, _, end, _ in _select(self._login, query):
+        for start, kind, end in self._events(target.file, passed):
             # MariaDB 11.8 shows 0 as the end of what a transaction wrote in its cache first.
             if start < target.offset and kind not in _OUTSIDE_GROUPS:
                 raise OracleError(f"no group ends at {target}: a {kind} event stands at {start} to {end}")
@@ -131,6 +152,13 @@ class Oracle:
         if not arrived:
             raise OracleError(f"no event ends at {target}")
         self.at = target
+
+    def _events(self, file: str, behind: int) -> list[tuple[int, str, int]]:
+        there = {name for name, *_ in _select(self._login, "SHOW BINARY LOGS")}
+        if file not in there:
+            return [event for event in self._purged[file] if event[0] >= behind]
+        found = _select(self._login, f"SHOW BINLOG EVENTS IN '{file}' FROM {behind}")
+        return [(start, kind, end) for _, start, kind, _, end, _ in found]
 
     def _wanted(self, table: str) -> bool:
         return table in self._keys

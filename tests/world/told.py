@@ -89,15 +89,22 @@ class ToldRun:
             lambda one: one["event"] == event and all(one.get(k) == v for k, v in fields.items()),
         )
 
-    def wait_for_log(self, ends: Mapping[str, tuple[str, int]]) -> Event:
-        """The next committed epoch that holds all of the shards' logs up to these ends."""
+    def wait_for_log(self, ends: Mapping[str, tuple[str, int]], **fields: object) -> Event:
+        """A committed epoch with these fields that holds all of the shards' logs up to these ends; it may have come
+        already."""
 
         def holds(event: Event) -> bool:
-            return event["event"] == "epoch" and all(
-                reaches(offset_of(event["cut"][shard]), LogOffset(*end)) for shard, end in ends.items()
+            return (
+                event["event"] == "epoch"
+                and all(event[field] == value for field, value in fields.items())
+                and all(
+                    reaches(offset_of(event["cut"][shard]), LogOffset(*end)) for shard, end in ends.items()
+                )
             )
 
-        return self.wait(f"an epoch up to {ends}", holds)
+        with self._news:
+            come = next(filter(holds, self.events[: self._passed]), None)
+        return come or self.wait(f"an epoch up to {ends}", holds)
 
     def states(self) -> dict[str, str]:
         """Where each table stands by the events that came so far."""

@@ -1,15 +1,19 @@
 """`catchment adopt`: go on with another server for a shard."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
+from catchment.cli.order_lines import must_be_taken, order_lines
 from catchment.cli.output import feed_argument
 from catchment.config import load
-from catchment.feed.adopt import Adopted
 from catchment.feed.adopt import adopt as adopt_server
+from catchment.feed.adopt import compare
+from catchment.feed.adoption import Adopted
+from catchment.feed.dump import adopt as order_adoption
 from catchment.model.epoch_number import epoch_text
+from catchment.model.errors import LeaseHeld
 from catchment.state.faults import from_environment
 
 
@@ -30,17 +34,33 @@ def adopt(file: Path, shard: str, copy: bool, dry_run: bool) -> None:
     A server that was moved, renamed or restored with its data and log goes on where the feed stands. The command
     compares file, birth, GTIDs, the event at the position and open XA PREPAREs, and refuses what does not fit.
 
-    A replica that was promoted has a log of its own. With --copy the feed goes on with it, too: the next run copies the
-    shard's tables again, while the other tables are followed and readers see the rows from before. Stop the feed first.
+    A replica that was promoted has a log of its own. With --copy the feed goes on with it, too: the shard's tables are
+    copied again, while the other tables are followed and readers see the rows from before.
+
+    A run uses the feed file as it is now and goes on with the server at once. Without a run the next one does.
     """
-    found = adopt_server(load(file), shard, write=not dry_run, copy=copy, fault=from_environment())
-    for line in _lines(shard, found):
+    feed = load(file)
+    if dry_run:
+        _show(_lines(shard, compare(feed, shard, copy=copy)))
+        return
+    try:
+        found = adopt_server(feed, shard, copy=copy, fault=from_environment())
+    except LeaseHeld:
+        kept = order_adoption(feed, shard, copy=copy)
+        _show(order_lines([kept]))
+        must_be_taken([kept])
+        return
+    _show(_lines(shard, found))
+
+
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
         click.echo(line)
 
 
 def _lines(shard: str, found: Adopted) -> Iterator[str]:
     if found.now == found.before:
-        yield f"shard {shard} is on the server that the feed knows, {found.now}; nothing to adopt"
+        yield found.line(shard)
         return
     yield f"shard {shard}: the feed knew {found.before}; now there is {found.now}"
     yield from (f"  {line}" for line in found.compared)

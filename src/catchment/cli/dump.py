@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
+from catchment.cli.order_lines import must_be_taken, order_lines
 from catchment.cli.output import feed_argument, json_option, show, tables_of
 from catchment.cli.portion import portion_of, portion_options
 from catchment.cli.table_lines import part_text, table_lines
 from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
-from catchment.model.order import Kept
 from catchment.model.table import TableId
 from catchment.watch.table_status import TableStatus
 
@@ -80,7 +80,7 @@ def skip_command(file: Path, shard: str, at: str, as_json: bool) -> None:
 
     The tables that it may have changed are stale then, and copied again."""
     kept = skip(file, shard, at)
-    show([kept], _order_lines, as_json=as_json)
+    show([kept], order_lines, as_json=as_json)
     if kept.answer is not None and not kept.answer.done:
         raise StateError(f"order {kept.number} is refused")
 
@@ -107,7 +107,7 @@ def tables_command(file: Path, as_json: bool) -> None:
 def stop_command(file: Path, as_json: bool) -> None:
     """End the run of a feed, in order, wherever it runs."""
     kept = stop(file)
-    show([kept], _order_lines, as_json=as_json)
+    show([kept], order_lines, as_json=as_json)
 
 
 @click.command(name="set")
@@ -120,8 +120,8 @@ def set_command(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
     They stay in force until a run begins with another value of that setting in its feed file.
     """
     kept = set_live(file, dict(map(_parted, settings)))
-    show(kept, _order_lines, as_json=as_json)
-    _must_be_taken(kept)
+    show(kept, order_lines, as_json=as_json)
+    must_be_taken(kept)
 
 
 @click.command(name="apply")
@@ -139,8 +139,8 @@ def apply_command(file: Path, leave: tuple[str, ...], as_json: bool) -> None:
 
     The run goes on where it stands. What cannot change while it runs is named."""
     kept = apply(file, tables_of("--leave", leave))
-    show([kept], _order_lines, as_json=as_json)
-    _must_be_taken([kept])
+    show([kept], order_lines, as_json=as_json)
+    must_be_taken([kept])
 
 
 def _parted(setting: str) -> tuple[str, str]:
@@ -153,24 +153,9 @@ def _parted(setting: str) -> tuple[str, str]:
 def _give(file: Path, action: str, named: list[TableId], shard: str, *, as_json: bool) -> None:
     """Order it for the table that is named, or for all tables."""
     kept = dump(file, action, named[0] if named else None, shard=shard)
-    show(kept, _order_lines, as_json=as_json)
+    show(kept, order_lines, as_json=as_json)
     if named:
-        _must_be_taken(kept)
-
-
-def _must_be_taken(kept: Iterable[Kept]) -> None:
-    refused = [str(one.number) for one in kept if one.answer is not None and not one.answer.done]
-    if refused:
-        raise StateError(f"order {', '.join(refused)} is refused")
-
-
-def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:
-    for one in kept:
-        if one.answer is None:
-            said = "queued; a run carries it out"
-        else:
-            said = f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
-        yield f"order {one.number}, {one.order}: {said}"
+        must_be_taken(kept)
 
 
 def _table_lines(found: Sequence[TableStatus]) -> Iterable[str]:

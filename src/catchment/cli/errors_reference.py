@@ -33,7 +33,8 @@ _SCOPES = {
     ),
     Scope.SHARD: (
         "epochs close without the shard for `epoch.away_max`, and readers see its rows as of when it went",
-        "it answers. A lost log makes the shard's tables stale; what needs a person, such as a privilege, ends the run",
+        "it answers, or somebody has mended it: a run that follows looks for it after pauses that grow to ten seconds. "
+        "A run with `--until-caught-up` ends by what does not pass. A lost log makes the shard's tables stale",
     ),
     Scope.TARGET: (
         "the run waits for a lake that does not answer. One that is damaged, or refuses a write, ends the run",

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from types import FrameType
 
@@ -118,34 +119,36 @@ class _Signals:
     """What Ctrl-C and SIGTERM do to this process; `run` and `demo` have handlers of their own."""
 
     def __init__(self) -> None:
-        self._heard: Heard | None = None
-
-    @property
-    def were_heard(self) -> bool:
-        """Whether one has come."""
-        return self._heard is not None and self._heard.count > 0
+        self.were_heard = False
 
     def install(self) -> None:
         """The first one lets the command end as soon as it can, a second one ends it at once."""
-        self._heard = Heard()
-        self._heard.listen()
+        heard = Heard()
+        threading.Thread(target=_end_at_the_second, args=[heard], name="interrupts", daemon=True).start()
+        heard.listen()
         atexit.register(self._too_late_to_stop)  # it is called last of all that is registered
         for stopping in STOPPING:
             if signal.getsignal(stopping) is not signal.SIG_IGN:  # as of a job in the background
                 signal.signal(stopping, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._heard is not None and self._heard.count > 1:
-            # A thread may wait for a shard that is silent.
-            os.write(2, b"catchment: stopped again, ended at once\n")
-            os._exit(EXIT_INTERRUPTED)
-        logging.disable()  # Py4J logs a traceback of the call to Java that it was in
-        raise KeyboardInterrupt
+        if not self.were_heard:  # at the second one another thread ends the process
+            self.were_heard = True
+            logging.disable()  # Py4J logs a traceback of the call to Java that it was in
+            raise KeyboardInterrupt
 
     def _too_late_to_stop(self) -> None:
         """Keep the exit code. Before Python has ended it gives signals back their default, death by the signal."""
         for stopping in STOPPING:
             signal.signal(stopping, signal.SIG_IGN)
+
+
+def _end_at_the_second(heard: Heard) -> None:
+    """End the process then: a thread of it may wait for a shard that is silent."""
+    for count, _ in enumerate(heard.numbers(), 1):
+        if count > 1:
+            os.write(2, b"catchment: stopped again, ended at once\n")
+            os._exit(EXIT_INTERRUPTED)
 
 
 _signals = _Signals()

@@ -1,7 +1,5 @@
 """`catchment serve`: streams of feeds over the network, until SIGTERM or Ctrl-C."""
 
-import os
-import sys
 from pathlib import Path
 
 import click
@@ -31,7 +29,7 @@ def serve_command(file: Path) -> int:
 
     with stopped_by_signals(restore=_nothing) as stop:
         feeds = feeds_of(config)
-        server, ended = Server(config, feeds), False
+        server = Server(config, feeds)
         try:
             click.echo(f"serving {', '.join(feeds.names)} on {_place(config)}")
             # A signal sets it, but does not always wake a thread that waits without end (seen: 1 of 20).
@@ -39,10 +37,7 @@ def serve_command(file: Path) -> int:
                 pass
             log.say("stopping; clients go on with their last vgtids")
         finally:
-            ended = server.stop()
-    if not ended:
-        sys.stdout.flush()
-        os._exit(0)
+            server.stop()
     return 0
 
 

@@ -1,15 +1,13 @@
 """Ctrl-C and SIGTERM: counted as they come, and as an event for commands that end in order.
 
 Python runs a handler between two steps of the main thread, wherever that is. It may be inside the handler of the signal
-before, or hold the lock of an event; or it may sleep, while another thread took the signal. So handlers here look at
-what has come, which Python writes to a pipe at once, and an event is set by a thread that reads the pipe.
+before, or hold the lock of an event; or it may wait for a lock, while the kernel gave the signal to another thread. So
+a thread reads the pipe to which Python writes each signal at once. It counts them, sets the event and wakes the main
+thread, whose handler then runs.
 """
 
-import fcntl
 import os
 import signal
-import struct
-import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +18,12 @@ from catchment.cli.output import EXIT_INTERRUPTED
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
+# Its default is to do nothing, so the kernel, Java and other libraries leave it to programs.
+_WAKING = signal.SIGURG
+
+
 class Heard:
-    """The pipe to which Python writes each signal from `listen` on. Methods are for the main thread."""
+    """The pipe to which Python writes each signal from `listen` on. All but `numbers` is for the main thread."""
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
@@ -29,24 +31,25 @@ class Heard:
 
     def listen(self) -> int:
         """Have it written here; where it was written before."""
+        signal.signal(_WAKING, _woken)
         return signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
 
-    @property
-    def count(self) -> int:
-        """How many came, of which none was taken."""
-        return int(struct.unpack("i", fcntl.ioctl(self._reading, termios.FIONREAD, bytes(4)))[0])
-
-    def take(self) -> bytes:
-        """Wait for some, and take them: their numbers, none at the end. Any thread may."""
-        return os.read(self._reading, 64)
+    def numbers(self) -> Iterator[int]:
+        """Each of `STOPPING` that comes, until `end`. The main thread has been woken for it: it may wait for a lock,
+        and only the thread that takes a signal stops waiting."""
+        while numbers := os.read(self._reading, 64):
+            for number in filter(STOPPING.__contains__, numbers):
+                signal.pthread_kill(threading.main_thread().ident or 0, _WAKING)
+                yield number
+        os.close(self._reading)
 
     def end(self) -> None:
         """No more are written here."""
         os.close(self._writing)
 
-    def close(self) -> None:
-        """Give up what is left to take."""
-        os.close(self._reading)
+
+def _woken(number: int, frame: FrameType | None) -> None:
+    """That it has a handler makes a wait of the main thread end, and other handlers run."""
 
 
 @contextmanager
@@ -63,15 +66,12 @@ def stopped_by_signals(*, restore: Callable[[], None] | None = None) -> Iterator
             raise KeyboardInterrupt
 
     def obey() -> None:
-        while numbers := heard.take():
-            for _ in filter(STOPPING.__contains__, numbers):
-                if stop.is_set() and restore is not None:
-                    restore()
-                    os.write(
-                        2, b"catchment: stopped again, ended at once; the same command goes on from here\n"
-                    )
-                    os._exit(EXIT_INTERRUPTED)
-                stop.set()
+        for _ in heard.numbers():
+            if stop.is_set() and restore is not None:
+                restore()
+                os.write(2, b"catchment: stopped again, ended at once; the same command goes on from here\n")
+                os._exit(EXIT_INTERRUPTED)
+            stop.set()
 
     thread = threading.Thread(target=obey, name="signals", daemon=True)
     thread.start()
@@ -85,4 +85,3 @@ def stopped_by_signals(*, restore: Callable[[], None] | None = None) -> Iterator
         signal.set_wakeup_fd(written)
         heard.end()
         thread.join()
-        heard.close()

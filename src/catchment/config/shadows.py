@@ -5,6 +5,7 @@ A feed that takes `shop.*` would carry each one, and have it dropped soon after.
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from catchment.config.table_patterns import name_in
 from catchment.model.table import TableId
@@ -29,6 +30,11 @@ _NOT_FILLED = ("_ghc", "_del", "_old", "_chkpnt")
 
 def is_shadow(patterns: Sequence[str], rules: Sequence[str], table: TableId) -> bool:
     """Whether a table's name is that of a shadow table, and no rule names it in full."""
+    return _is_shadow(tuple(patterns), tuple(rules), table)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_shadow(patterns: tuple[str, ...], rules: tuple[str, ...], table: TableId) -> bool:
     named = any(name_in(rule) == str(table) for rule in rules)
     return not named and any(fnmatchcase(table.name, pattern) for pattern in patterns)
 

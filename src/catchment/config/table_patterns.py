@@ -26,10 +26,7 @@ _Match = Callable[[TableId], bool]
 
 def takes(patterns: Sequence[str], table: TableId) -> bool:
     """Whether a list of patterns takes `table`. Raises ValueError where one is malformed."""
-    if table.schema in SYSTEM_SCHEMAS:
-        return False
-    taken, excluded = _compiled(tuple(patterns))
-    return any(match(table) for match in taken) and not any(match(table) for match in excluded)
+    return table.schema not in SYSTEM_SCHEMAS and _takes(tuple(patterns), table)
 
 
 def check_rules(rules: tuple[str, ...]) -> tuple[str, ...]:
@@ -74,6 +71,13 @@ def table_in(pattern: str) -> TableId:
 
 def _quoted(name: str) -> str:
     return _SPECIAL.sub(r"[\1]", name)
+
+
+@lru_cache(maxsize=1 << 14)
+def _takes(patterns: tuple[str, ...], table: TableId) -> bool:
+    """The same for each of a thousand shards that have the table."""
+    taken, excluded = _compiled(patterns)
+    return any(match(table) for match in taken) and not any(match(table) for match in excluded)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from catchment.doctor.finding import Finding, Severity
 from catchment.model.table import Table, TableId
 from catchment.schema.foreign_keys import kept_as_they_are
-from catchment.source.foreign_keys import REMEDY, cascading, uncarried
+from catchment.source.foreign_keys import REMEDY, declared_keys
 from catchment.source.session import Session
 
 
@@ -16,13 +16,12 @@ def check_families(
     cannot be. Raises SourceError."""
     shard = session.endpoint.shard
     columns = {table: kept_as_they_are(found.columns, ()) for table, found in tables.items()}
-    lost = uncarried(session, columns)
-    carried = {table: found for table, found in tables.items() if table not in lost}
+    among = declared_keys(session, columns).usable_among(columns)
     findings = [
         Finding(refused, shard, f"{table}: {why}", "it cannot be copied", REMEDY)
-        for table, why in sorted(lost.items())
+        for table, why in sorted(among.refused.items())
     ]
-    for one in cascading(session, {table: columns[table] for table in carried}):
+    for one in among.keys:
         if one.key.unfollowed:
             findings.append(
                 Finding(
@@ -33,4 +32,4 @@ def check_families(
                     "make the key RESTRICT and change the rows by statements",
                 )
             )
-    return findings, carried
+    return findings, {table: found for table, found in tables.items() if table not in among.refused}

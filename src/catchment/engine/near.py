@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from catchment import world
-from catchment.engine.guarded import Guarded, receipts
+from catchment.engine.guarded import Broken, Guarded, receipts
 from catchment.engine.port import Engine
-from catchment.epoch.work import SegmentTask
+from catchment.epoch.work import BirthsTask, SegmentTask
 from catchment.model.errors import EngineError
 
 # Of all shards together. So much log is read in the time that a Spark job takes to be handed out.
@@ -33,10 +33,17 @@ class Near:
             return self._far.each(work, tasks)
         self._let_rest()
         try:
-            with world.pool(len(tasks), "near") as pool:
-                return receipts(list(pool.map(Guarded(work), tasks)))
+            return receipts(self._beside(Guarded(work), tasks))
         except MemoryError as error:
             raise EngineError(f"the driver lacks memory for a small epoch: {error}") from error
+
+    def _beside(self, work: Guarded[_Task, _Receipt], tasks: Sequence[_Task]) -> list[_Receipt | Broken]:
+        """One task by this thread, which waits for the others in any case, and each of those by one of its own."""
+        if len(tasks) == 1:
+            return [work(tasks[0])]
+        with world.pool(len(tasks) - 1, "near") as pool:
+            others = pool.map(work, tasks[1:])
+            return [work(tasks[0]), *others]
 
     def check(self) -> None:
         """As the port has it."""
@@ -62,6 +69,6 @@ class Near:
 
 def is_small(tasks: Sequence[object]) -> bool:
     """Whether the tasks are few and read little log, and nothing else."""
-    sizes = [task.log_bytes if isinstance(task, SegmentTask) else None for task in tasks]
+    sizes = [task.log_bytes if isinstance(task, SegmentTask | BirthsTask) else None for task in tasks]
     known = [size for size in sizes if size is not None]
     return len(known) == len(sizes) <= TASKS_MAX and sum(known) <= LOG_BYTES_MAX

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from catchment.engine.port import Engine
-from catchment.epoch.work import SegmentTask
+from catchment.epoch.work import BirthsTask, SegmentTask
 from catchment.model.sessions import GROUP, SEGMENT
 from catchment.model.source import Endpoint
 
@@ -54,7 +54,7 @@ def waves(tasks: Sequence[object], room: Callable[[str], int]) -> list[list[int]
         if not isinstance(endpoint, Endpoint):  # it reads the lake alone
             shard, needs, limit = "", 0, 0
         else:
-            shard, needs = endpoint.shard, SEGMENT if isinstance(task, SegmentTask) else GROUP
+            shard, needs = endpoint.shard, SEGMENT if isinstance(task, SegmentTask | BirthsTask) else GROUP
             limit = max(room(shard), needs)
         place = next((at for at, one in enumerate(used) if one.get(shard, 0) + needs <= limit), len(used))
         if place == len(used):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest
-from catchment.model.position import Position
+from catchment.model.position import LogOffset, Position
 from catchment.model.shard import ShardState
 from catchment.model.table import TableId
 
@@ -15,11 +15,13 @@ from catchment.model.table import TableId
 @dataclass(frozen=True, slots=True)
 class BegunAgain:
     """A shard whose log no longer goes on where it was read to, and why. `position`: a new one, proven visible.
-    `waits`: its tables are copied again when somebody orders that."""
+    `waits`: its tables are copied again when somebody orders that. `place`: where that is in its log which an order set
+    aside."""
 
     position: Position
     reason: str
     waits: bool = True
+    place: LogOffset | None = None
 
 
 def begun_again(standing: Manifest, shards: Mapping[str, BegunAgain], epoch: int, time_us: int) -> Manifest:
@@ -34,7 +36,13 @@ def begun_again(standing: Manifest, shards: Mapping[str, BegunAgain], epoch: int
         why = [shards[shard].reason for shard in held if shard in shards]
         if why:
             reasons[table] = "; ".join(why)
-    stopped = [standing.stopped(table, time_us, reason) for table, reason in reasons.items()]
+    places = {shard: one.place for shard, one in shards.items() if one.place is not None}
+    stopped = [
+        standing.stopped(
+            table, time_us, reason, {shard: at for shard, at in places.items() if shard in having[table]}
+        )
+        for table, reason in reasons.items()
+    ]
     stale = [one for one in standing.stale if one.table not in reasons]
     waits = any(one.waits for one in shards.values())
     stale += [replace(one, asked=False, waits=waits) for one in stopped]

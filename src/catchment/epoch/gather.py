@@ -13,6 +13,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, Shapes, TableDelta, TableShape
 from catchment.model.errors import Retry, SourceError, Unsupported
+from catchment.model.position import LogOffset
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
 from catchment.model.stale import Stale
@@ -76,7 +77,9 @@ def gather(
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
     cut = _cut(previous.cut, plan, segments, accepted.chunks).without(reasons)
-    stale = tuple(_made_since(one, segments) for one in _stale(previous, plan, cut, reasons))
+    stale = tuple(
+        _made_since(one, segments) for one in _stale(previous, plan, cut, reasons, _places(segments))
+    )
     return Gathered(
         segments=dict(segments),
         cut=cut,
@@ -101,7 +104,23 @@ def _stopped(segments: Mapping[str, SegmentReceipt]) -> dict[TableId, str]:
     return found
 
 
-def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, str]) -> tuple[Stale, ...]:
+def _places(segments: Mapping[str, SegmentReceipt]) -> dict[TableId, dict[str, LogOffset]]:
+    """Where in the log of each shard that is which stopped a table."""
+    found: dict[TableId, dict[str, LogOffset]] = {}
+    for shard, segment in segments.items():
+        for one in segment.stopped:
+            if one.place is not None:
+                found.setdefault(one.table, {})[shard] = one.place
+    return found
+
+
+def _stale(
+    previous: Manifest,
+    plan: Plan,
+    cut: Cut,
+    reasons: Mapping[TableId, str],
+    places: Mapping[TableId, Mapping[str, LogOffset]],
+) -> tuple[Stale, ...]:
     """The tables that readers see as of an earlier epoch: those that stopped, as of the one before. One leaves them
     when its new copy is complete, and one that is to be settled first in an epoch of its own."""
     if not reasons and not previous.stale:
@@ -110,7 +129,10 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
     copied = {copy.table for copy in cut.copies} - copying
     stays = (one for one in previous.stale if one.settles or one.table not in copied)
     found = [one for one in stays if one.table not in reasons]
-    found += [previous.stopped(table, plan.tick.time_us, reason) for table, reason in reasons.items()]
+    found += [
+        previous.stopped(table, plan.tick.time_us, reason, places.get(table, {}))
+        for table, reason in reasons.items()
+    ]
     return tuple(sorted(found, key=lambda one: one.table))
 
 

@@ -10,7 +10,7 @@ def skip_answer(standing: Manifest, shard: str, at: LogOffset, now_us: int) -> A
     state = standing.cut.shards.get(shard)
     if state is None:
         return Answer(False, f"the feed has no shard {shard}", now_us)
-    stale = [str(one.table) for one in standing.stale if is_of(one.reason, shard, at)]
+    stale = [str(one.table) for one in standing.stale if one.places.get(shard) == at]
     if stale:
         return Answer(True, f"it is set aside; stale since then: {', '.join(stale)}", now_us)
     lies = relation(at, state.position.at)
@@ -19,11 +19,6 @@ def skip_answer(standing: Manifest, shard: str, at: LogOffset, now_us: int) -> A
     if lies is Order.BEFORE:
         return Answer(False, f"nothing there stops the feed: it is read to {state.position.at}", now_us)
     return None
-
-
-def is_of(reason: str, shard: str, at: LogOffset) -> bool:
-    """Whether a table is stale for what stands at a place."""
-    return f"shard {shard} at {at}: " in reason
 
 
 def stopped_elsewhere(error: str, now_us: int) -> Answer:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Protocol, cast
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, Shapes, TableShape
 from catchment.model.errors import CatchmentError
 from catchment.model.foreign_key import ForeignKey
-from catchment.model.position import LogOffset, Position, Server
+from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -290,7 +291,7 @@ class SegmentReceipt:
 @dataclass(frozen=True, slots=True)
 class ChunkReceipt:
     """What a group delivered: for each table an unbroken run of its chunks from the first on, and why it
-    stopped.
+    stopped. `crowded`: the tables of those refused that need smaller chunks, for what the log says of them.
     """
 
     shard: str
@@ -298,6 +299,7 @@ class ChunkReceipt:
     outputs: tuple[Output, ...]
     refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
+    crowded: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,5 +310,48 @@ class Failed:
     error: CatchmentError
 
 
+@dataclass(frozen=True, slots=True)
+class BirthsTask:
+    """Read one shard's log once for several tables that it made: `tasks` are those that would each read one of them, to
+    the same place. The log of the shard describes itself."""
+
+    tasks: tuple[SegmentTask, ...]
+
+    @property
+    def first(self) -> SegmentTask:
+        """The task whose table was made first."""
+        return reduce(lambda a, b: a if reaches(_begin(b), _begin(a)) else b, self.tasks)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the log is."""
+        return self.tasks[0].endpoint
+
+    @property
+    def log_bytes(self) -> int | None:
+        """As of a SegmentTask."""
+        return self.first.log_bytes
+
+
+def _begin(task: SegmentTask) -> LogOffset:
+    return task.start.position.at
+
+
+@dataclass(frozen=True, slots=True)
+class BornRows:
+    """The rows of a table that a log made, up to the place where its task ends; None where there are none."""
+
+    table: TableId
+    output: Output | None
+
+
+@dataclass(frozen=True, slots=True)
+class BirthsReceipt:
+    """What was read of the tables of a BirthsTask; of those that are not in it a task of their own is to tell."""
+
+    shard: str
+    told: tuple[BornRows, ...]
+
+
 Task = SegmentTask | ChunkTask
-Receipt = SegmentReceipt | ChunkReceipt | Failed
+Receipt = SegmentReceipt | ChunkReceipt | BirthsReceipt | Failed

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from catchment import world
-from catchment.feed.shard_reader import ShardReader, may_pass
+from catchment.feed.shard_reader import ShardReader
 from catchment.model.errors import ConnectionLost
+from catchment.model.retries import may_pass
 
 _T = TypeVar("_T")
 
@@ -21,10 +23,10 @@ class Answers(Generic[_T]):
     found: dict[str, _T]
     errors: dict[str, Exception]
 
-    @property
-    def worst(self) -> Exception | None:
-        """The error of a shard that did not answer, one that cannot pass before all others."""
-        return min(self.errors.values(), key=may_pass) if self.errors else None
+    def worst(self, *, bears: bool) -> Exception | None:
+        """The error of a shard that did not answer, one that cannot pass before all others; `bears` as `may_pass` has
+        it."""
+        return min(self.errors.values(), key=partial(may_pass, bears=bears), default=None)
 
 
 def ask_all(

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from catchment import world
 from catchment.model.epoch import Manifest
+from catchment.model.errors import CatchmentError
 
 # A person waits for the answer to an order.
 _ASK_SECONDS = 1.0
@@ -48,7 +49,10 @@ class Between:
         while (left := until - world.steady_seconds()) > _ASK_SECONDS:
             if stop.wait(_ASK_SECONDS):
                 return
-            self._found = self._ask(standing)
+            try:
+                self._found = self._ask(standing)
+            except CatchmentError:
+                return  # `next` asks again, where failures are counted
             if self._found is not None or (self._mender is not None and self._mender.due()):
                 return
         stop.wait(max(0.0, left))

@@ -7,14 +7,16 @@ it reads the log at the shard's verified position. Either that is another log, o
 
 from collections import deque
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from catchment import world
 from catchment.feed.ask_shards import LATE_SECONDS, Answers, ask_all
-from catchment.feed.shard_reader import ShardReader, may_pass
+from catchment.feed.shard_reader import ALL_READY, Admit, ShardReader
 from catchment.model.cut import Tick
 from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConnectionLost
-from catchment.model.position import LogOffset, Position, Resets, Server
+from catchment.model.errors import CatchmentError, ConnectionLost, HeldUp, Retry
+from catchment.model.position import LogOffset, Position, Resets, Server, reaches
+from catchment.model.retries import may_pass
 from catchment.model.source import Endpoint
 from catchment.watch.troubles import Troubles
 
@@ -41,7 +43,8 @@ class _Question:
 class Clock:
     """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it.
 
-    `away_max`: seconds for which ticks may go without a shard that does not answer; 0: they wait for all.
+    `away_max`: seconds for which ticks may go without a shard that does not answer; 0: they wait for all. `bears`: they
+    wait for one, too, that somebody has to mend. `unready`: shards that may not be asked before this has passed once.
     """
 
     def __init__(
@@ -52,11 +55,15 @@ class Clock:
         last: int,
         troubles: Troubles | None = None,
         away_max: float = 0.0,
+        bears: bool = False,
+        unready: Mapping[str, Admit] = ALL_READY,
     ) -> None:
         told = troubles or Troubles()
         self._readers = {
-            shard: ShardReader(endpoint, servers[shard], told) for shard, endpoint in endpoints.items()
+            shard: ShardReader(endpoint, servers[shard], told, bears=bears, admit=unready.get(shard))
+            for shard, endpoint in endpoints.items()
         }
+        self._bears = bears
         self._seconds = seconds
         self._away_max = away_max
         self._number = last
@@ -69,6 +76,7 @@ class Clock:
         self._stopping = world.event()
         self._wake = world.event()
         self._questions: deque[_Question] = deque()
+        self._ended = world.event()
         self._thread = world.thread("clock", self._run)
 
     def start(self, positions: Mapping[str, Position]) -> "Clock":
@@ -96,11 +104,28 @@ class Clock:
         for shard, position in positions.items():
             self._readers[shard].must_not_end(position)
 
+    def ends_a_name(self, tick: Tick) -> bool:
+        """Whether a tick ends with files of a name after which the log goes on in files of another one."""
+        return any(
+            reader.name_ends is not None and tick.offsets.get(shard) == reader.name_ends
+            for shard, reader in self._readers.items()
+        )
+
+    def ends_before(self, shard: str, at: LogOffset) -> bool:
+        """Whether a tick has shown that a log goes on in files of another name before it comes to a place."""
+        ends = self._readers[shard].name_ends
+        return ends is not None and not reaches(ends, at)
+
     def stop(self) -> None:
         """End the thread and the sessions."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(timeout=15)
+
+    def pass_by(self, number: int) -> None:
+        """Give ticks to come greater numbers than this one, which somebody else has used."""
+        with self._condition:
+            self._number = max(self._number, number)
 
     @property
     def number(self) -> int:
@@ -136,20 +161,22 @@ class Clock:
         its ticks.
 
         Raises the error of a shard that did not, where it cannot pass or ticks wait for all; ConnectionLost when none
-        does.
+        does; HeldUp where that waits for somebody to mend the shard.
         """
         question = _Question(shards)
         self._questions.append(question)
         self._wake.set()
+        if self._ended.is_set():
+            self._leave_unanswered()
         if not question.answered.wait(SILENT_SECONDS_MAX):
             raise ConnectionLost(
                 f"no answer from shards {', '.join(question.shards)} in {SILENT_SECONDS_MAX:.0f} s"
             )
         if isinstance(question.found, Exception):
             raise question.found
-        answers, worst = question.found, question.found.worst
-        if worst is not None and not (self._away_max and answers.found and may_pass(worst)):
-            raise worst
+        answers, worst = question.found, question.found.worst(bears=self._bears)
+        if worst is not None and not (self._away_max and answers.found and self._may_pass(worst)):
+            raise self._waited_for(worst)
         return answers.found
 
     def _beyond(self, number: int, since: float | None) -> Tick | None:
@@ -170,14 +197,22 @@ class Clock:
                 # An error of any kind: else whoever waits for a tick would wait for ever.
                 except Exception as error:
                     silent_since = silent_since or began
-                    passing = may_pass(error)
+                    passing = self._may_pass(error)
                     if not passing or began - silent_since > SILENT_SECONDS_MAX:
-                        self._fail(error)
+                        self._fail(self._waited_for(error))
                     if not passing:
                         break
                 self._rest_of(began, pool)
+        self._ended.set()
+        self._leave_unanswered()
         for reader in self._readers.values():
             reader.close()
+
+    def _leave_unanswered(self) -> None:
+        """Tell those who ask what ended the clock: nobody answers any more."""
+        with suppress(IndexError):  # another thread may have taken the last one
+            while self._questions:
+                self._questions.popleft().answer(self._failed or ConnectionLost("the clock was stopped"))
 
     def _rest_of(self, began: float, pool: world.Pool) -> None:
         """Wait for the next tick, and answer questions meanwhile."""
@@ -198,8 +233,8 @@ class Clock:
 
     def _tick(self, pool: world.Pool, began: float) -> None:
         asked = ask_all(self._readers, lambda reader: reader.read(), pool, late=self._away_max > 0)
-        if asked.worst is not None:
-            self._must_do_without(asked)
+        if (worst := asked.worst(bears=self._bears)) is not None:
+            self._must_do_without(asked, worst)
         readings = asked.found
         accepted = {shard: self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()}
         offsets = {shard: offset for shard, offset in accepted.items() if offset is not None}
@@ -217,14 +252,22 @@ class Clock:
             self._tried_at = began
             self._condition.notify_all()
 
-    def _must_do_without(self, asked: Answers[tuple[LogOffset, int]]) -> None:
+    def _must_do_without(self, asked: Answers[tuple[LogOffset, int]], worst: Exception) -> None:
         """Raise what kept a shard from answering, unless a tick may go without it: for LATE_SECONDS it waits."""
-        assert asked.worst is not None
         now = world.steady_seconds()
         silent = [now - self._readers[shard].heard for shard in asked.errors]
         allowed = min(silent) >= LATE_SECONDS and max(silent) <= self._away_max
-        if not (asked.found and may_pass(asked.worst) and allowed):
-            raise asked.worst
+        if not (asked.found and self._may_pass(worst) and allowed):
+            raise worst
+
+    def _may_pass(self, error: BaseException) -> bool:
+        return may_pass(error, bears=self._bears)
+
+    def _waited_for(self, error: Exception) -> Exception:
+        """The error as those have it who wait for a tick."""
+        if isinstance(error, CatchmentError) and error.retry is Retry.NEVER and self._may_pass(error):
+            return HeldUp(error)
+        return error
 
     def _fail(self, error: Exception) -> None:
         with self._condition:

@@ -12,7 +12,7 @@ from catchment.epoch.skips import skip_answer, stopped_elsewhere
 from catchment.feed.edition import Edition
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, StateError
-from catchment.model.order import Action, Answer, Kept, Order
+from catchment.model.order import BRING_A_FILE, Action, Answer, Kept, Order
 from catchment.model.position import LogOffset
 from catchment.state import orders
 from catchment.state.store import Store
@@ -90,7 +90,7 @@ class Commands:
         if settings:
             changed = tuple(self._obeying.change(kept.order) for kept in settings)
             self._give(settings, changed)
-        files = tuple(kept for kept in found if kept.order.action is Action.APPLY)
+        files = tuple(kept for kept in found if kept.order.action in BRING_A_FILE)
         self._go_by_another(files, standing)
         asked = tuple(kept for kept in found if kept not in settings and kept not in files)
         if not asked:
@@ -141,22 +141,28 @@ class Commands:
                 found[order.shard] = found.get(order.shard, frozenset()) | {order.at}
         return found
 
-    def must_stop(self, error: CatchmentError) -> None:
-        """Raise an error that ends the run, unless an order sets aside what it names. Orders for other places of that
-        shard's log are refused."""
+    def sets_aside(self, error: CatchmentError) -> bool:
+        """Whether an order sets aside what an error names; as `set_aside_at` has it."""
+        return self.set_aside_at(error) is not None
+
+    def set_aside_at(self, error: CatchmentError) -> LogOffset | None:
+        """Where that is which an error names and an order sets aside. Without such an order the error says how to give
+        one, and orders for other places of that shard's log are refused."""
         if not (error.shard and error.place):
-            raise error
+            return None
         mine = [kept for kept in self._skips if kept.order.shard == error.shard]
-        if any(str(kept.order.at) == error.place for kept in mine):
-            return
+        at = next((kept.order.at for kept in mine if str(kept.order.at) == error.place), None)
+        if at is not None:
+            return at
         refused = tuple(stopped_elsewhere(str(error), world.now_us()) for _ in mine)
-        with suppress(StateError):  # what ends the run is to be told
+        self._skips = tuple(kept for kept in self._skips if kept not in mine)
+        with suppress(StateError):  # the error is to be told
             self._give(tuple(mine), refused)
         error.way_out = (
             f"or `catchment dump skip FEED.yaml --shard {error.shard} --at {error.place}` sets it aside, and the "
             "tables that it may have changed are copied again"
         )
-        raise error
+        return None
 
     def _without_skips(self, asked: tuple[Kept, ...], standing: Manifest) -> tuple[Kept, ...]:
         """The other orders. Those that set something aside are answered when the log is read behind it."""

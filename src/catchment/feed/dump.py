@@ -66,8 +66,7 @@ def skip(feed: FeedFile, shard: str, at: str, *, wait: float = ANSWER_SECONDS) -
     Raises ConfigError for what is no place or no shard, StateError when the feed has never run.
     """
     known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
-    if shard not in {one.name for one in known.source.shards}:
-        raise ConfigError(f"--shard {shard}: the feed has no such shard")
+    must_have(known, shard)
     file, _, offset = at.rpartition(":")
     if not (file and offset.isdigit()):
         raise ConfigError(f"--at {at}: expected FILE:OFFSET, as in binlog.000042:1337")
@@ -125,11 +124,33 @@ def apply(feed: FeedFile, leave: Collection[TableId | str] = (), *, wait: float 
         return kept
 
 
+def adopt(feed: FeedFile, shard: str, *, copy: bool = False, wait: float = APPLIED_SECONDS) -> Kept:
+    """Order the run of a feed to go on with the server that answers for a shard by this feed file, which the run uses
+    from then on. `copy`: where the log does not go on there, the shard's tables are copied again.
+
+    Secrets do not reach the run, as with `apply`. Raises ConfigError for a shard that the feed does not have. Raises
+    StateError when the feed has never run.
+    """
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    must_have(known, shard)
+    with _store(known) as store:
+        asked = replace(order(Action.ADOPT, shard=shard), value=told(known), copy=copy)
+        (kept,) = _given(store, [asked], wait)
+        return kept
+
+
 def tables(feed: FeedFile) -> tuple[TableStatus, ...]:
     """Every table of a feed: where it stands, and why. Raises StateError when the feed has never run."""
     known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
     with _store(known) as store:
         return read_status(store).tables
+
+
+def must_have(feed: Feed, shard: str) -> None:
+    """Raise ConfigError unless a feed has a shard."""
+    shards = [one.name for one in feed.source.shards]
+    if shard not in shards:
+        raise ConfigError(f"--shard {shard}: the feed has the shards {', '.join(shards)}")
 
 
 @contextmanager

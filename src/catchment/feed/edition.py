@@ -4,12 +4,15 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from catchment import world
 from catchment.config import Feed
 from catchment.config.another import another
+from catchment.feed.adoption import Adopted, Adoption
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, ConfigError
-from catchment.model.order import Answer, Kept
+from catchment.model.order import Action, Answer, Kept
 from catchment.model.table import TableId
 from catchment.state.carried import leaving
 from catchment.state.treatments import must_keep_treatments
@@ -28,10 +31,37 @@ class Edition:
     answer: Answer | None = None
     before: "Edition | None" = None
 
-    def tell(self, answer: Callable[[tuple[Kept, ...], tuple[Answer, ...]], None]) -> None:
-        """The run uses it: answer the order that brought it."""
-        if self.order is not None and self.answer is not None:
-            answer((self.order,), (self.answer,))
+    @property
+    def begins(self) -> bool:
+        """Whether the run begins with it; one that goes on by another feed file bears what it bore before."""
+        return self.order is None
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """The shards that the run reaches at another address than before."""
+        if self.before is None:
+            return frozenset()
+        was = {one.shard: (one.host, one.port) for one in self.before.feed.endpoints()}
+        return frozenset(
+            one.shard for one in self.feed.endpoints() if was.get(one.shard) != (one.host, one.port)
+        )
+
+    @property
+    def adoption(self) -> Adoption | None:
+        """The shard whose server is adopted with it."""
+        if self.before is None or self.order is None or self.order.order.action is not Action.ADOPT:
+            return None
+        return Adoption(self.order.order.shard, self.order.order.copy)
+
+    def tell(
+        self, answer: Callable[[tuple[Kept, ...], tuple[Answer, ...]], None], adopted: Adopted | None
+    ) -> None:
+        """The run uses it: answer the order that brought it. `adopted`: what came of its adoption."""
+        if self.order is None or self.answer is None:
+            return
+        lines = [] if adopted is None else [adopted.line(self.order.order.shard)]
+        lines += [self.answer.said] if self.answer.said else []
+        answer((self.order,), (structs.replace(self.answer, said="; ".join(lines)),))
 
     def refused(self, fault: CatchmentError) -> "Edition":
         """What the run uses where this cannot be taken up. Raises the fault where there is nothing to go back to."""
@@ -53,13 +83,12 @@ def another_edition(now_by: Edition, kept: Kept, standing: Manifest) -> Answer |
     except ConfigError as fault:
         return Answer(False, str(fault), now)
     later = ", ".join(found.kept_back)
-    if not found.changed:
+    if not found.changed and order.action is Action.APPLY:
         if later:
             said = f"{later} cannot change while a feed runs; change the feed file and start the run again"
             return Answer(False, said, now)
         return Answer(True, "nothing to do: the run already uses this file", now)
-    said = f"the run uses the new {', '.join(found.changed)}"
-    if later:
-        said += f"; the next run will use the new {later}"
-    _log.info("another feed file: %s", said)
-    return Edition(found.feed, gone, kept, Answer(True, said, now), Edition(now_by.feed))
+    lines = [f"the run uses the new {', '.join(found.changed)}"] if found.changed else []
+    lines += [f"the next run will use the new {later}"] if later else []
+    _log.info("%s: %s", order, "; ".join(lines))
+    return Edition(found.feed, gone, kept, Answer(True, "; ".join(lines), now), Edition(now_by.feed))

@@ -10,8 +10,8 @@ from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.schema.foreign_keys import columns_of
-from catchment.source.foreign_keys import REMEDY, Cascading, cascading
-from catchment.source.session import Session, connect
+from catchment.source.foreign_keys import REMEDY, Cascading, DeclaredKeys, declared_keys
+from catchment.source.session import connect
 
 
 class ParentFirst(CutMissed):
@@ -29,18 +29,23 @@ class Families:
     coming: Collection[TableId]
 
     def keys(
-        self, endpoint: Endpoint, state: ShardState, shapes: Iterable[TableShape], table: TableId
+        self,
+        endpoint: Endpoint,
+        state: ShardState,
+        shapes: Iterable[TableShape],
+        table: TableId,
+        declared: DeclaredKeys,
     ) -> tuple[ForeignKey, ...] | None:
         """Those that are followed when the table has entered; None where nobody has asked the shard yet, and some
         other cannot be carried. `shapes`: of the tables that it has, that of the one that enters among them.
+        `declared`: the keys of these.
 
         Raises ParentFirst, CutMissed while a parent is copied that has parents itself, Unsupported, SourceError.
         """
-        with connect(endpoint, state.position.server) as session:
-            found = cascading(session, columns_of(shapes))
-            for one in found:
-                if one.refused and one.key.child == table:
-                    self._refuse(session, one)
+        found = declared.among(columns_of(shapes))
+        for one in found:
+            if one.refused and one.key.child == table:
+                self._refuse(endpoint, state, one)
         if state.keys is None:
             # The segment makes children stale that entered before anybody asked.
             return None if any(one.refused for one in found) else tuple(one.key for one in found)
@@ -53,16 +58,16 @@ class Families:
             raise CutMissed(f"shard {endpoint.shard}: its parent {min(copying)} is copied first")
         return keys
 
-    def _refuse(self, session: Session, one: Cascading) -> None:
+    def _refuse(self, endpoint: Endpoint, state: ShardState, one: Cascading) -> None:
         child, parent = one.key.child, one.key.parent
-        if parent in self.coming and all(
-            back.key.parent != child for back in cascading(session, {parent: {}})
-        ):
-            raise ParentFirst(parent)
-        raise Unsupported(f"shard {session.endpoint.shard}, {child}: {one.why}; {REMEDY}")
+        if parent in self.coming:
+            back = keys_on(endpoint, state, [parent]).among({parent: {}})
+            if all(other.key.parent != child for other in back):
+                raise ParentFirst(parent)
+        raise Unsupported(f"shard {endpoint.shard}, {child}: {one.why}; {REMEDY}")
 
 
-def has_keys(endpoint: Endpoint, state: ShardState, table: TableId) -> bool:
-    """Whether a table is a child of a foreign key that changes rows which its log does not tell. Raises SourceError."""
+def keys_on(endpoint: Endpoint, state: ShardState, tables: Iterable[TableId]) -> DeclaredKeys:
+    """What tables of a shard declare now. Raises SourceError."""
     with connect(endpoint, state.position.server) as session:
-        return bool(cascading(session, {table: {}}))
+        return declared_keys(session, tables)

@@ -52,12 +52,17 @@ _THROTTLED_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
+def _nothing(error: CatchmentError) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Policy:
     """`interval`: seconds between two epochs while there is nothing to copy. `policies`: what is done about DDL.
     `away_max`: seconds for which epochs may close without a shard. `mask_key`: for columns whose values become
     HMACs. `aside`: where something stands that orders set aside, by shard. `wait_max`: seconds for which a shard is
-    waited for without which no epoch can close; None: for ever."""
+    waited for without which no epoch can close; None: for ever. `bears`: one that somebody has to mend is waited for,
+    too. `sets_aside`: whether an order sets aside what an error names."""
 
     interval: float
     policies: Policies
@@ -66,6 +71,8 @@ class Policy:
     mask_key: MaskKey | None = None
     aside: Aside = dict
     wait_max: float | None = 0.0
+    bears: bool = False
+    sets_aside: Callable[[CatchmentError], bool] = _nothing
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,8 @@ class Loop:
             endpoints, applier.sink.writer, policy.policies, policy.mask_key, policy.aside
         )
         self._standing = self._committed = standing
-        self._arrivals = Arrivals(standing, policy.away_max)
+        self._arrivals = Arrivals(standing, policy.away_max, bears=policy.bears)
+        self._sets_aside = policy.sets_aside
         self._applier = applier
         self._children = Children(applier.sink, engine)
         self._store, self._lease = applier.store, applier.lease
@@ -151,12 +159,13 @@ class Loop:
                 if mender is not None and mender.due():
                     if pending is not None and (not self._applied(pending) or done(self._committed)):
                         return self._committed
-                    pending = self._go_between(mender.next(self._standing), applier, None)
+                    mended = self._tried(partial(mender.next, self._standing), tries, began, None)
+                    pending = self._go_between(mended, applier, None)
                 read = self._tried(partial(self._read_epoch, pending), tries, began, pending)
                 if read is None:
                     continue
                 tries.succeeded()
-                self._tell_of_unread()
+                self._tell_of_unread(read)
                 if pending is not None:
                     if not self._applied(pending) or done(self._committed):
                         return self._committed
@@ -224,12 +233,14 @@ class Loop:
         self._audience.read(existence)
         return applier.submit(self._apply, read, {**phases}, existence)
 
-    def _tell_of_unread(self) -> None:
+    def _tell_of_unread(self, read: Manifest) -> None:
         """Count shards whose log could not be read for an epoch that closed without them."""
+        troubles = self._audience.troubles
         for error in self._unread:
-            self._audience.troubles.failed(error)
-        if not self._unread:
-            self._audience.troubles.passed()
+            troubles.log_unread(error)
+        troubles.passed()
+        for shard in read.cut.shards.keys() - read.absent.keys():
+            troubles.log_read(shard)
 
     def _applied(self, pending: world.Future[None]) -> bool:
         """Wait until an epoch is applied; False when the apply was given up because the run is to stop. The next
@@ -274,6 +285,7 @@ class Loop:
         """The epoch up to a tick. `ahead`: what was read in front of it; None: chunks are planned here."""
         if tick is None:
             return None
+        tick = self._arrivals.of(tick)
         previous = self._standing
         began = world.steady_seconds()
         still = unmoved(previous.cut, tick)
@@ -303,7 +315,8 @@ class Loop:
         segments = len(read) - len(groups)
         copies = cast(dict[Group, ChunkReceipt | Failed], dict(zip(groups, read[segments:], strict=True)))
         copies = copies if ahead is None else ahead.with_failed(copies)
-        arrived |= self._segments(read[:segments], arrived)
+        self._describe([*read[:segments], *copies.values()])
+        arrived |= self._segments(read[:segments], arrived, planned)
         late_tables = told_by_catalog(self._endpoints, arrived.values())
         gathered = gather(previous, plan, arrived, copies, late_tables)
         gathered = commented(self._endpoints, previous, gathered)
@@ -339,14 +352,18 @@ class Loop:
         return tasks, self._engine.each(run_task, tasks)
 
     def _segments(
-        self, read: Sequence[Receipt], unmoved: Mapping[str, SegmentReceipt]
+        self, read: Sequence[Receipt], unmoved: Mapping[str, SegmentReceipt], began: float
     ) -> dict[str, SegmentReceipt]:
-        """The segments that arrived. Raises the error of one that did not where the epoch cannot close without it."""
-        self._describe(read)
+        """The segments that arrived, of those begun at `began` (steady seconds). Raises the error of one that did not
+        where the epoch cannot close without it, and where an order sets aside what it names."""
         found = {one.shard: one for one in read if isinstance(one, SegmentReceipt)}
         failed = [one for one in read if isinstance(one, Failed)]
-        self._arrivals.must_do_without(failed, [*found, *unmoved])
+        for one in failed:
+            one.error.shard = one.shard
+            if self._sets_aside(one.error):
+                raise one.error
         self._unread = [one.error for one in failed]
+        self._arrivals.must_do_without(failed, [*found, *unmoved], began)
         return found
 
     def _learn(self, copies: Mapping[Group, ChunkReceipt | Failed]) -> None:
@@ -354,13 +371,16 @@ class Loop:
         for group, receipt in copies.items():
             if isinstance(receipt, ChunkReceipt):
                 self._planner.learn(receipt)
+                for why in sorted({why for chunk, why in receipt.refused if chunk.table in receipt.crowded}):
+                    _log.warning("%s", why, extra=about(shard=receipt.shard))
             elif isinstance(receipt.error, TooManyImages):
                 _log.warning("%s", receipt.error, extra=about(shard=receipt.shard, error=receipt.error))
                 self._planner.shrink(group)
         self._planner.read()
 
     def _describe(self, receipts: Sequence[Receipt]) -> None:
-        """Take up the definitions of shards whose log has stopped to describe itself; raises CutMissed then."""
+        """Take up the definitions of shards whose log has stopped to describe itself, or of whose tables each one was
+        copied again; raises CutMissed then."""
         for receipt in receipts:
             if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
                 continue

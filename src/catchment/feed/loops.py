@@ -9,7 +9,7 @@ from catchment.feed.between import Mends
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
 from catchment.feed.loop import Loop
-from catchment.feed.take_up import TakenUp
+from catchment.feed.taken_up import TakenUp
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, LogLost, Retry
 from catchment.model.source import Endpoint
@@ -64,8 +64,10 @@ class Loops:
     def _behind(self, began: TakenUp, standing: Manifest, highest: int, met: CatchmentError) -> TakenUp:
         if isinstance(met, LogLost):
             return began.again(standing, highest, self.endpoints, met)
-        self.commands.must_stop(met)
-        return began.behind(standing, highest, self.endpoints, met)
+        at = self.commands.set_aside_at(met)
+        if at is None:
+            raise met
+        return began.behind(standing, highest, self.endpoints, met, at)
 
 
 def _between(first: Manifest | None, *asked: Between) -> Between:

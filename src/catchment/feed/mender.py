@@ -24,7 +24,7 @@ from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
 from catchment.model.log_fields import about
 from catchment.model.order import Answer, Kept, Mended
-from catchment.model.retries import may_repeat
+from catchment.model.retries import concerns_all, may_repeat
 from catchment.model.table import TableId
 from catchment.readers.strays import StrayTask
 from catchment.readers.verify import VerifyReceipt, VerifyTask
@@ -82,9 +82,11 @@ class Mender:
         try:
             found = self._next(standing)
         except CatchmentError as error:
-            self._failures += 1
             if self._applier.stop.is_set():
                 return None
+            if concerns_all(error):
+                raise
+            self._failures += 1
             if not may_repeat(error, self._failures):
                 raise
             _log.warning("rows are mended later: %s", error, extra=about(error=error))

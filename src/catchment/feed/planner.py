@@ -196,6 +196,7 @@ class Planner:
 
     def take_in(self, before: Cut, after: Cut, refused: Sequence[tuple[Chunk, str]]) -> None:
         """Take in the epoch of the newest plan: the cuts before and after it, and the chunks that were refused."""
+        self._paces = {of: pace for of, pace in self._paces.items() if _has(after, of)}
         unplanned = {of: str(error) for of, error in self.unplanned.items()}
         self.standstill.count(before, after, refused, unplanned, self.held)
         self._pauses.take(self.standstill.refused)
@@ -233,10 +234,11 @@ class Planner:
 
     def learn(self, receipt: ChunkReceipt) -> None:
         """Take the pace of the chunks that were read, and which tables' were refused."""
+        self.shrink([chunk for chunk, _ in receipt.refused if chunk.table in receipt.crowded])
         self._refused -= {copied.chunk.of for copied in receipt.copied}
         refused = {chunk.of for chunk, _ in receipt.refused}
         self._refused |= refused
-        for of in refused:
+        for of in refused - self._shrunk:
             self._pace(of).shrink()
         for copied in receipt.copied:
             expected = self._expected.get(copied.chunk, _Expected())
@@ -409,3 +411,9 @@ class Planner:
             groups[number].append(step.chunk)
             before += step.rows
         return [tuple(group) for group in groups if group]
+
+
+def _has(cut: Cut, of: ShardTable) -> bool:
+    """Whether a shard has a table there."""
+    state = cut.shards.get(of.shard)
+    return state is not None and of.table in state.known.tables

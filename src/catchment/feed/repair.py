@@ -17,6 +17,7 @@ from catchment.feed.applier import Applier
 from catchment.feed.checks import Checks
 from catchment.feed.commands import NOBODY, Commands
 from catchment.feed.dump import order
+from catchment.feed.edition import Edition
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
 from catchment.feed.throttle import Throttle
@@ -94,7 +95,7 @@ class Repairer:
     def _run(self, applier: Applier) -> None:
         """Mend, epoch after epoch, from where the feed stands. The log is not read on."""
         feed = self.feed
-        standing = take_up(feed, applier, (), lambda doing: None, self.ports).standing
+        standing = take_up(Edition(feed), applier, lambda doing: None, self.ports).standing
         commands = Commands(applier.store, applier.lease.fence, self.stop, NOBODY)
         throttle = Throttle(Checks(feed).of, feed.copying.throttle)
         with closing(throttle):

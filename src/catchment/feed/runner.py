@@ -30,15 +30,16 @@ from catchment.feed.served import board_of, served
 from catchment.feed.sessions import Sessions, sessions_of
 from catchment.feed.shadows import Shadows
 from catchment.feed.staging import Copying
-from catchment.feed.take_up import Ports, TakenUp, take_up
-from catchment.feed.tasks import Aside
+from catchment.feed.take_up import Ports, take_up
+from catchment.feed.taken_up import TakenUp
 from catchment.feed.throttle import Throttle
 from catchment.feed.verifying import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
-from catchment.model.errors import CatchmentError, ConnectionLost, StateAway
+from catchment.model.errors import CatchmentError, StateAway
 from catchment.model.named import by_cause, tables_named
+from catchment.model.retries import holds_up_a_shard
 from catchment.model.source import Endpoint
 from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
@@ -155,10 +156,10 @@ def _run(edition: Edition, asked: _Asked, store: Store, lease: Lease) -> Outcome
         doing = watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         try:
-            began = take_up(feed, applier, edition.leave, doing, ports, begins=edition.order is None)
+            began = take_up(edition, applier, doing, ports, bears=_bears(wait_max))
         except CatchmentError as met:
             return edition.refused(met)
-        edition.tell(partial(give, store, lease.fence, watch.observer.answered))
+        edition.tell(partial(give, store, lease.fence, watch.observer.answered), began.adopted)
         clock_of = partial(_started_clock, feed, endpoints, troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
@@ -178,7 +179,7 @@ def _run(edition: Edition, asked: _Asked, store: Store, lease: Lease) -> Outcome
                 loop_of = partial(
                     Loop,
                     endpoints=endpoints,
-                    policy=_policy(feed, commands.aside, wait_max),
+                    policy=_policy(feed, commands, wait_max),
                     planner=planner,
                     engine=engine,
                     applier=applying,
@@ -240,11 +241,24 @@ def _wait_max(feed: Feed, *, follows: bool) -> float | None:
     return 0.0 if given is None and not follows else given
 
 
-def _policy(feed: Feed, aside: Aside, wait_max: float | None) -> Policy:
+def _policy(feed: Feed, commands: Commands, wait_max: float | None) -> Policy:
     epoch, key = feed.epoch, feed.key_of_masks()
     return Policy(
-        epoch.interval, Policies(feed.changes_for), _copying(feed, key), epoch.away_max, key, aside, wait_max
+        epoch.interval,
+        Policies(feed.changes_for),
+        _copying(feed, key),
+        epoch.away_max,
+        key,
+        commands.aside,
+        wait_max,
+        bears=_bears(wait_max),
+        sets_aside=commands.sets_aside,
     )
+
+
+def _bears(wait_max: float | None) -> bool:
+    """Whether a run waits until somebody has mended a shard: one that is to end does not."""
+    return wait_max != 0.0
 
 
 def _copying(feed: Feed, mask_key: MaskKey | None) -> Copying:
@@ -318,7 +332,16 @@ def _limits(copying: CopyConfig) -> Limits:
 def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], troubles: Troubles, began: TakenUp) -> Clock:
     positions = began.positions
     servers = {shard: position.server for shard, position in positions.items()}
-    clock = Clock(endpoints, servers, feed.epoch.tick, began.highest, troubles, feed.epoch.away_max)
+    clock = Clock(
+        endpoints,
+        servers,
+        feed.epoch.tick,
+        began.highest,
+        troubles,
+        feed.epoch.away_max,
+        began.bears,
+        began.unready,
+    )
     return clock.start(positions)
 
 
@@ -329,7 +352,9 @@ def _logs(endpoints: dict[str, Endpoint]) -> dict[str, _Log]:
         try:
             with connect(endpoints[shard]) as session:
                 return _Log(kept_seconds(session), log_files(session))
-        except ConnectionLost:
+        except CatchmentError as error:
+            if not holds_up_a_shard(error):
+                raise
             return _Log(None, {})
 
     return each_shard(endpoints, ask)

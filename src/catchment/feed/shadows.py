@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from catchment.config import Feed, SchemaChange
 from catchment.config.shadows import beside, is_filled_beside
-from catchment.feed.born import Births
-from catchment.feed.families import has_keys
-from catchment.feed.newcomers import table_seen
+from catchment.feed.asked import Asked
+from catchment.feed.born import Births, still_there
 from catchment.feed.swap import Swaps
 from catchment.model.birth import Birth, Born
 from catchment.model.epoch import Manifest, Shadow, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, Retry, SourceError, Unsupported
+from catchment.model.retries import concerns_all
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, Table, TableId, Wording
 from catchment.model.treatment import Mode
@@ -52,6 +52,7 @@ class Shadows:
             for table, birth in found.born.items():
                 if is_filled_beside(self._feed.shadow_tables, self._feed.tables, table):
                     self._heard[ShardTable(shard, table)] = birth
+        self._refused = still_there(self._refused, existence)
 
     def takes_place(self, standing: Manifest) -> bool:
         """Whether a shadow table takes its place with the next turn."""
@@ -60,6 +61,8 @@ class Shadows:
     def next(self, standing: Manifest) -> Manifest | None:
         """An epoch that ends where `standing` does, in which a shadow table takes its place, or is followed from on;
         None where none does."""
+        there = {of.table for of in self._heard} | {one.table for one in standing.shadows}
+        self._told = {table: message for table, message in self._told.items() if table in there}
         if settled := self._settled(standing):
             return self._seen(standing, settled)
         for shadow in standing.shadows:
@@ -89,6 +92,8 @@ class Shadows:
         try:
             after = self._swaps.epoch(standing, shadow)
         except CatchmentError as error:
+            if concerns_all(error):
+                raise
             if error.retry is not Retry.NEVER:
                 self._tell(table, f"{table} does not take the place of {place} yet: {error}")
                 return None
@@ -115,6 +120,8 @@ class Shadows:
         try:
             return self._entered(standing, table, known, place, new)
         except CatchmentError as error:
+            if concerns_all(error):
+                raise
             if error.retry is Retry.NEVER:
                 self._refused |= {(ShardTable(shard, table), birth) for shard, birth in new.items()}
             self._tell(table, f"{table} is not followed beside {place.table}: {error}")
@@ -140,10 +147,12 @@ class Shadows:
     ) -> Manifest | None:
         seen: dict[str, tuple[Table, Wording]] = {}
         born: dict[str, Born] = {}
+        states = standing.cut.shards
+        asked = Asked(self._endpoints, states, [table], {}, 0)
         for shard, birth in births.items():
             try:
-                found = self._of_catalog(standing, shard, table)
-                one = found and self._births.of(shard, standing.cut.shards[shard], table, birth)
+                found = None if states[shard].definitions else _followable(asked, shard, table)
+                one = found and self._births.of(shard, states[shard], table, birth, asked)
             except SourceError as error:
                 if error.retry is not Retry.NEVER:  # DDL on it may stand behind the cut
                     continue
@@ -169,14 +178,6 @@ class Shadows:
         _log.info("%s is followed beside %s from epoch %s on", table, place.table, epoch_text(epoch))
         return self._births.written(entering, shape, read.outputs)
 
-    def _of_catalog(self, standing: Manifest, shard: str, table: TableId) -> tuple[Table, Wording] | None:
-        """A shadow table as the catalog of a shard has it; None where it is gone, or its rows cannot be followed."""
-        endpoint, state = self._endpoints[shard], standing.cut.shards[shard]
-        if state.definitions or has_keys(endpoint, state, table):
-            return None
-        found = table_seen(endpoint, state, table, must_have=False)
-        return None if found is None else (found[0], found[2])
-
     def _first_shape(
         self, place: TableId, seen: Mapping[str, tuple[Table, Wording]], epoch: int
     ) -> TableShape:
@@ -189,6 +190,12 @@ class Shadows:
         if self._told.get(table) != message:
             self._told[table] = message
             _log.info("%s", message)
+
+
+def _followable(asked: Asked, shard: str, table: TableId) -> tuple[Table, Wording] | None:
+    """A shadow table as the catalog of a shard has it; None where it is gone, or its rows cannot be followed."""
+    found = None if asked.has_keys(shard, table) else asked.table(shard, table, must_have=False)
+    return None if found is None else (found[0], found[2])
 
 
 def _has_place(shadow: Shadow, standing: Manifest) -> bool:

@@ -1,23 +1,27 @@
 """One shard as the clock sees it: a session of its own, and which of its offsets may enter a tick."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Final, TypeVar
 
 import pymysql
 
 from catchment import world
 from catchment.epoch.chain import must_continue, went_backwards
+from catchment.feed.held import Pause
 from catchment.model.errors import (
     COPY_AGAIN,
     CatchmentError,
     Diverged,
+    LoginRefused,
     LogLost,
     LogRenamed,
     Retry,
     WireError,
 )
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
+from catchment.model.retries import may_pass
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts
@@ -30,15 +34,28 @@ BACKWARD_TICKS_MAX = 2
 
 _T = TypeVar("_T")
 
+Admit = Callable[[], object]
+ALL_READY: Final[Mapping[str, Admit]] = MappingProxyType({})
+
 
 class ShardReader:
     """A shard's session for offsets and counts of RESET, made anew when it is lost. One thread at a time uses it.
 
-    `heard`: when it answered last (steady seconds). `owed`: an answer that nobody waits for any more. `name_ends`:
-    where the log ends that has the base name of the verified position, once it has gone on under another.
+    `bears`: the run goes on where somebody has to mend what keeps the shard from answering. `admit` raises while the
+    shard may not be asked yet; a reader that it has let pass calls it no more. `heard`: when the shard answered last
+    (steady seconds). `owed`: an answer that nobody waits for any more. `name_ends`: where the log ends that has
+    the base name of the verified position, once it has gone on under another.
     """
 
-    def __init__(self, endpoint: Endpoint, server: Server, troubles: Troubles) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        server: Server,
+        troubles: Troubles,
+        *,
+        bears: bool = False,
+        admit: Admit | None = None,
+    ) -> None:
         self.endpoint = endpoint
         self.server = server
         self.troubles = troubles
@@ -49,6 +66,13 @@ class ShardReader:
         self.heard = world.steady_seconds()
         self.owed: world.Future[object] | None = None
         self._session: Session | None = None
+        self._bears = bears
+        self._admit = admit
+        self._refused = Pause()
+        # Whether nobody has looked since the session is there for files of other names in between, and between which
+        # files there are none.
+        self._is_new = True
+        self._unbroken: tuple[str, str] | None = None
 
     def read(self) -> tuple[LogOffset, int]:
         """The offset now, and the time it was read in microseconds since 1970."""
@@ -60,18 +84,26 @@ class ShardReader:
         return self._asked(ask_resets)
 
     def _asked(self, question: Callable[[Session], _T]) -> _T:
-        began = world.now_us()
+        self._refused.must_be_over()
+        began, began_at = world.now_us(), world.steady_seconds()
         try:
+            if self._admit is not None:
+                self._admit()
+                self._admit = None
             if self._session is None:
                 self._session = snapshot_session(self.endpoint, self.server)
+                self._is_new = True
             answer = question(self._session)
         except CatchmentError as error:
             error.shard = self.endpoint.shard
             self.close()
-            if may_pass(error):
+            if may_pass(error, bears=self._bears):
                 self.troubles.failed(error, error.shard, began)
+            if error.retry is Retry.NEVER or isinstance(error, LoginRefused):
+                self._refused.after(error, began_at)
             raise
         self.heard = world.steady_seconds()
+        self._refused.end()
         self.troubles.passed(self.endpoint.shard)
         return answer
 
@@ -97,9 +129,8 @@ class ShardReader:
         """
         if offset.offset > DUMP_OFFSET_MAX:
             return None
-        if self.verified is not None and offset.base != self.verified.at.base:
-            if self.name_ends is None or self.name_ends.base != self.verified.at.base:
-                self.name_ends = self._end_of_name(self.verified)
+        if self.verified is not None:
+            self._look_for_names(self.verified, offset)
             if self.name_ends is not None:
                 self.must_not_end(self.verified)
                 self.backward = 0
@@ -130,6 +161,23 @@ class ShardReader:
             renamed.shard = self.endpoint.shard
             raise renamed
 
+    def _look_for_names(self, verified: Position, offset: LogOffset) -> None:
+        """Have `name_ends` say whether the log goes on under another base name after the verified position.
+
+        An offset of the same name may come after files of another one. Its server was restarted twice then, so that the
+        session is new; a server at work keeps its name.
+        """
+        if self.name_ends is not None and reaches(self.name_ends, verified.at):
+            return
+        self.name_ends = None
+        files = verified.at.file, offset.file
+        same = offset.base == verified.at.base
+        if same and (files[0] == files[1] or files == self._unbroken or not self._is_new):
+            self._is_new = False
+            return
+        self.name_ends = self._end_of_name(verified)
+        self._unbroken = files if self.name_ends is None else None
+
     def _end_of_name(self, verified: Position) -> LogOffset | None:
         """Where the log ends that has the base name of the verified position; None where no other name follows."""
         self.close()  # the clock has one session on a server at a time
@@ -156,8 +204,3 @@ class ShardReader:
         )
         lost.shard = shard
         raise lost from reason
-
-
-def may_pass(error: BaseException) -> bool:
-    """Whether a later tick can succeed."""
-    return isinstance(error, CatchmentError) and error.retry is not Retry.NEVER

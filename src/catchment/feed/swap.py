@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from catchment.config import Feed, SchemaChange
 from catchment.feed.born import Births
-from catchment.feed.families import Families, has_keys
-from catchment.feed.newcomers import must_hide_still, with_copies
+from catchment.feed.entering import must_hide_still, with_copies
+from catchment.feed.families import Families, keys_on
 from catchment.model.birth import Birth, Born
 from catchment.model.epoch import Manifest, Shadow, TableDelta, TableShape
 from catchment.model.errors import Unsupported
@@ -109,9 +109,10 @@ class Swaps:
 
     def _with_keys(self, shard: str, state: ShardState, shape: TableShape, standing: Manifest) -> ShardState:
         """The state of a shard that has the table. Raises Unsupported where foreign keys may have changed its rows."""
-        if has_keys(self.endpoints[shard], state, shape.table):
-            raise Unsupported(f"shard {shard}: what its foreign keys did to the shadow table is in no log")
         here = {copy.table for copy in state.copies}
+        declared = keys_on(self.endpoints[shard], state, {*here, shape.table})
+        if declared.among({shape.table: {}}):
+            raise Unsupported(f"shard {shard}: what its foreign keys did to the shadow table is in no log")
         shapes = [one for one in (*standing.shapes, shape) if one.table in here or one is shape]
-        keys = Families(()).keys(self.endpoints[shard], state, shapes, shape.table)
+        keys = Families(()).keys(self.endpoints[shard], state, shapes, shape.table, declared)
         return replace(state, copies=(*state.copies, Copy(shape.table)), keys=keys)

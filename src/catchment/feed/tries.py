@@ -1,7 +1,7 @@
 """How a loop bears failures: what may go well later is done again, and what is away is waited for."""
 
 from catchment import world
-from catchment.model.errors import CatchmentError, SinkAway
+from catchment.model.errors import CatchmentError, HeldUp, SinkAway
 from catchment.model.retries import is_waited_for, may_repeat, pause_seconds
 from catchment.watch.troubles import Troubles
 
@@ -21,7 +21,9 @@ class Tries:
         away = began - self._well_at
         if not may_repeat(error, self._failures) and not is_waited_for(error, away, self._wait_max):
             raise error
-        if isinstance(error, SinkAway):
+        if isinstance(error, HeldUp):
+            self._troubles.log_unread(error.cause)
+        elif isinstance(error, SinkAway):
             self._without_lake = True
             self._troubles.went_away(error)
         else:

@@ -11,52 +11,44 @@ from catchment.config.table_patterns import exclusion
 from catchment.doctor.finding import on_shards
 from catchment.model.epoch import Outside
 from catchment.model.errors import Unsupported
-from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, Table, TableId
+from catchment.model.table import TableId
 from catchment.schema.foreign_keys import kept_as_they_are
-from catchment.source.catalog import listed_tables, read_tables
-from catchment.source.each_shard import each_shard
-from catchment.source.foreign_keys import REMEDY, uncarried
-from catchment.source.session import connect
-
-_Faults = dict[TableId, str]
+from catchment.source.foreign_keys import REMEDY
+from catchment.source.origin import Origin
 
 
-def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ...]:
+def left_out(feed: Feed, origins: Mapping[str, Origin]) -> tuple[Outside, ...]:
     """The tables without which a new feed begins.
 
     Raises Unsupported, with all of them, where the feed file does not have them skipped or no table is left.
     """
-    found = each_shard(endpoints, lambda shard: _survey(endpoints[shard], feed))
     faults: dict[TableId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for shard, (_, mine) in found.items():
-        for table, fault in mine.items():
+    for shard, origin in origins.items():
+        for table, fault in _faults(shard, origin, feed).items():
             faults[table][fault].append(shard)
-    taken = {table for tables, _ in found.values() for table in tables}
+    taken = {table for origin in origins.values() for table in origin.estimates}
     if faults and (feed.unusable is Unusable.FAIL or taken == set(faults)):
-        raise _refusal(faults, len(endpoints), whole=taken == set(faults))
+        raise _refusal(faults, len(origins), whole=taken == set(faults))
     return tuple(
         Outside(table, 0, next(iter(by_fault)).partition(";")[0])
         for table, by_fault in sorted(faults.items())
     )
 
 
-def _survey(endpoint: Endpoint, feed: Feed) -> tuple[list[TableId], _Faults]:
-    """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
-    faults: _Faults = {}
-    usable = {}
-    with connect(endpoint) as session:
-        listed = listed_tables(session, feed.enters)
-        there = [table for table, rows in listed.items() if not isinstance(rows, Unsupported)]
-        for table, found in {**listed, **read_tables(session, there, RESERVED)}.items():
-            if isinstance(found, Unsupported):
-                where = f"shard {endpoint.shard}, {table}"
-                faults[table] = str(found).removeprefix(where).lstrip(":, ")
-            elif isinstance(found, Table):
-                usable[table] = kept_as_they_are(found.columns, feed.treatment_of(table).rules)
-        for table, why in uncarried(session, usable).items():
-            faults[table] = f"{why}; {REMEDY}"
-    return list(listed), faults
+def _faults(shard: str, origin: Origin, feed: Feed) -> dict[TableId, str]:
+    """What is wrong with tables of a shard that cannot be carried."""
+    faults = {
+        table: str(why).removeprefix(f"shard {shard}, {table}").lstrip(":, ")
+        for table, why in origin.unusable.items()
+    }
+    if origin.keys.keys:
+        columns = {
+            table: kept_as_they_are(found.columns, feed.treatment_of(table).rules)
+            for table, found in origin.tables.items()
+        }
+        refused = origin.keys.usable_among(columns).refused
+        faults |= {table: f"{why}; {REMEDY}" for table, why in refused.items()}
+    return faults
 
 
 def _refusal(

@@ -21,7 +21,7 @@ from catchment.model.position import LogOffset, Position
 from catchment.model.refusal import Refusal
 from catchment.model.renewal import Renewal, Replacement
 from catchment.model.shard import Copy
-from catchment.model.stale import Stale
+from catchment.model.stale import NOWHERE, Stale
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
 from catchment.model.widened import Declared, Widened
@@ -63,7 +63,7 @@ class DataFile(msgspec.Struct, frozen=True):
 _NO_RULE = ColumnRule("")
 
 
-class LakeColumn(msgspec.Struct, frozen=True):
+class LakeColumn(msgspec.Struct, frozen=True, cache_hash=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
     values in its rows while others still have it. `missing`: the shards whose table does not have it."""
@@ -337,16 +337,27 @@ class Manifest(msgspec.Struct, frozen=True):
         left = any(one.table == table and one.epoch for one in self.outside)
         return left or self.stale_since(table) is not None
 
-    def stopped(self, table: TableId, time_us: int, reason: str) -> Stale:
-        """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which
-        it stood before. One whose new copy has not begun has the shards of then."""
+    def stopped(
+        self, table: TableId, time_us: int, reason: str, places: Mapping[str, LogOffset] = NOWHERE
+    ) -> Stale:
+        """A table that cannot be followed after this epoch: stale as of here, or as of the earlier epoch as of which it
+        was stale before. One whose new copy has not begun has the shards of then. `reason` and `places` as Stale has
+        them."""
         known = self.stale_since(table) or Stale(table, self.epoch, time_us, (), reason)
         carried = table in self.known.tables
         shards, withheld = self.shards_of(table) if carried else known.shards, known.withheld
         shape = self.known.by_table.get(table)
         if shape is not None:
             withheld = withheld_among([one.name for one in shape.definition.columns], shape.rules)
-        return replace(known, time_us=time_us, shards=shards, reason=reason, withheld=withheld, settles=False)
+        return replace(
+            known,
+            time_us=time_us,
+            shards=shards,
+            reason=reason,
+            withheld=withheld,
+            settles=False,
+            places=dict(places),
+        )
 
     def without(self, tables: Collection[TableId]) -> "Manifest":
         """The same without anything of these tables."""

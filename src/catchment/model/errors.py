@@ -117,6 +117,24 @@ class AlteredUnseen(SourceError):
     scope = Scope.TABLE
 
 
+class HeldUp(SourceError):
+    """A shard waits for somebody to mend what holds it up, and no epoch can close without it any more."""
+
+    retry = Retry.SAME
+    away = "the shard"
+
+    def __init__(self, cause: CatchmentError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.shard, self.place, self.exit_code = cause.shard, cause.place, cause.exit_code
+
+
+class SchemaChangeFails(Unsupported):
+    """The log has DDL on a table of which the feed file says `schema_change: fail`."""
+
+    scope = Scope.FEED
+
+
 class OtherServer(SourceError):
     """The server at this address is not the one whose log was read before."""
 
@@ -172,7 +190,10 @@ class WireError(CatchmentError):
 
 
 class CorruptLog(WireError):
-    """A log event is malformed or its checksum is wrong; names file and offset."""
+    """A log event is malformed or its checksum is wrong; names file and offset. `at_event`: the message names the event
+    in which it is."""
+
+    at_event = False
 
 
 class CorruptResult(WireError):

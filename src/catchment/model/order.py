@@ -21,9 +21,12 @@ class Action(Enum):
     SET = "set"  # a setting of the copy
     APPLY = "apply"  # another feed file
     SKIP = "skip"  # what stands at a place of a shard's log
+    ADOPT = "adopt"  # the server that answers for a shard by a feed file
 
 
 COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
+# By these a run uses another feed file.
+BRING_A_FILE = (Action.APPLY, Action.ADOPT)
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -31,7 +34,8 @@ class Order(msgspec.Struct, frozen=True):
     of that one alone. `chunks`: what is compared and mended, all of that table and shard. Of a run, it names the fence
     of that run: clocks of two hosts are not compared. Of a setting, it names that and its `value`, written as in the
     feed file. `at`: where in the log of the shard stands what is set aside. Of a feed file, `value` is what it says
-    (config/another.py), and `leave` names the tables that leave."""
+    (config/another.py), and `leave` names the tables that leave. `copy`: where the log of an adopted server does not go
+    on, the shard's tables are copied again."""
 
     action: Action
     user: str
@@ -44,11 +48,12 @@ class Order(msgspec.Struct, frozen=True):
     chunks: tuple[Chunk, ...] = ()
     at: LogOffset | None = None
     leave: tuple[TableId, ...] = ()
+    copy: bool = False
 
     @property
     def done(self) -> "Order":
         """What stays of it when it is answered: neither keys of rows nor a feed file."""
-        value = "" if self.action is Action.APPLY else self.value
+        value = "" if self.action in BRING_A_FILE else self.value
         return msgspec.structs.replace(self, chunks=(), value=value)
 
     def __str__(self) -> str:
@@ -58,6 +63,8 @@ class Order(msgspec.Struct, frozen=True):
             return f"set {self.setting}={self.value}"
         if self.action is Action.APPLY:
             return "apply the feed file"
+        if self.action is Action.ADOPT:
+            return f"adopt the server of shard {self.shard}"
         what = "the run" if self.table is None else str(self.table)
         return f"{self.action.value} {what}{f' on {self.shard}' if self.shard else ''}"
 

@@ -1,6 +1,8 @@
 """How often work that failed is done again, and how long to wait before."""
 
-from catchment.model.errors import CatchmentError, Retry
+from typing import Final
+
+from catchment.model.errors import CatchmentError, LogLost, Retry, Scope, SinkAway, StateError
 
 TIMES_MAX = 30
 # Between two looks for what has been away for longer.
@@ -12,6 +14,29 @@ _SECONDS_FIRST = 0.1
 def may_repeat(error: CatchmentError, failures: int) -> bool:
     """Whether the same work is worth another try after so many failures in a row, `error` being the last."""
     return error.retry is not Retry.NEVER and failures <= TIMES_MAX
+
+
+def concerns_all(error: CatchmentError) -> bool:
+    """Whether an error that a table met is none of that table's: every table needs the lake and the state store, and
+    the right to write."""
+    return isinstance(error, SinkAway | StateError)
+
+
+# What a shard meets is its own trouble up to this scope.
+_OF_A_SHARD: Final = frozenset({Scope.CHUNK, Scope.TABLE, Scope.SHARD})
+
+
+def holds_up_a_shard(error: CatchmentError) -> bool:
+    """Whether an error that a shard met holds up that shard alone. A lost log is another matter: its shard begins
+    again."""
+    return error.scope in _OF_A_SHARD and not isinstance(error, LogLost)
+
+
+def may_pass(error: BaseException, *, bears: bool) -> bool:
+    """Whether a run may go on while a shard has this error. `bears`: also where somebody has to mend what it is."""
+    if not isinstance(error, CatchmentError):
+        return False
+    return error.retry is not Retry.NEVER or (bears and holds_up_a_shard(error))
 
 
 def is_waited_for(error: CatchmentError, seconds: float, wait_max: float | None) -> bool:

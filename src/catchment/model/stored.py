@@ -2,6 +2,8 @@
 
 import msgspec
 
+from catchment.model.table import TableId
+
 
 class Stored(msgspec.Struct, frozen=True):
     """One view, trigger, routine, package body or foreign key of a shard's catalog.
@@ -19,7 +21,11 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class AllStored(msgspec.Struct, frozen=True):
-    """All that is stored on a shard; `lacking`: privileges without which some of it does not show."""
+    """All that is stored on a shard; `lacking`: privileges without which some of it does not show.
+
+    `hidden`: tables and views of which it does not show what they lead to. None where even those are not known.
+    """
 
     stored: tuple[Stored, ...]
     lacking: tuple[str, ...] = ()
+    hidden: tuple[TableId, ...] | None = None

@@ -52,7 +52,7 @@ def without_case(name: str) -> str:
     return name.upper().casefold()
 
 
-class ColumnType(msgspec.Struct, frozen=True):
+class ColumnType(msgspec.Struct, frozen=True, cache_hash=True):
     """One column's type.
 
     `length`: digits of a DECIMAL, bits of a BIT, bytes of a BINARY; else 0. `scale`: digits after the point
@@ -68,7 +68,7 @@ class ColumnType(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(msgspec.Struct, frozen=True, cache_hash=True):
     """A column: its name and type."""
 
     name: str
@@ -127,7 +127,7 @@ class ShardTable(NamedTuple):
     table: TableId
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, cache_hash=True):
     """A table's columns in order, and the names of its key columns in key order (empty: no usable key)."""
 
     id: TableId

@@ -20,6 +20,7 @@ from catchment.readers.key_images import KeyImages, keys_of, with_referenced
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.set_aside import set_aside
 from catchment.readers.swaps import swaps, without_columns
+from catchment.readers.unread import unread
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
@@ -41,7 +42,7 @@ from catchment.schema.follow import Followed
 from catchment.schema.indexes import touched_by
 from catchment.schema.last_names import name_behind
 from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
-from catchment.source.identity import must_be_same_log
+from catchment.source.identity import same_log
 from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -61,7 +62,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
     family = KeyImages(task, own, keys_of(task))
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed, family)
-        aside = _not_told(task, stretch, here)
+        aside = _not_told(task, stretch, here) | followed.lost
         must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
         begin = None if task.born is None else begin_of(shard, task.born, events)
@@ -81,8 +82,9 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
             images.add(part)
             family.add(part)
         # Whatever else became of such a table, its rows of this stretch are not all there.
-        stopped |= images.keyless
-        swapped = {table: one for table, one in swapped.items() if table not in images.keyless}
+        lacking = unread(shard, stretch.facts) | prepared.unread | images.keyless | followed.lost
+        stopped = lacking | stopped | images.keyless
+        swapped = {table: one for table, one in swapped.items() if table not in lacking}
         became = family.follow(stretch, ends, events, stopped)
         stopped |= became.stopped
         met = images.met() if begin is None else begin.of_table(images.met())
@@ -121,10 +123,11 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps w
 
 
 def _not_told(task: SegmentTask, stretch: Stretch, here: Here) -> dict[TableId, Stopped]:
-    """The tables that a stretch does not tell, by an order or since nobody sees them; else that would end a run."""
+    """The tables that a stretch does not tell: by an order, since nobody sees them, or since they cannot be read. Of
+    others that would end a run."""
     shard = task.endpoint.shard
     unseen = without_columns(shard, stretch.facts, task.known.unseen)
-    return unseen | set_aside(shard, stretch.facts, here, task.aside)
+    return unread(shard, stretch.facts) | unseen | set_aside(shard, stretch.facts, here, task.aside)
 
 
 def _defined(event: SchemaEvent, until: LogOffset) -> bool:
@@ -173,10 +176,10 @@ def _read(
 ) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     start = task.start.position
-    resets = must_be_same_log(task.endpoint, start)
-    wanted = Wanted.of(task.known, task.start.definitions, on_ddl=followed.on_ddl, mask_key=task.mask_key)
+    wanted = Wanted.of(task.known, task.start.definitions, mask_key=task.mask_key).along(followed)
     wanted = with_referenced(wanted, family.keys)
-    with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
+    session, resets = same_log(task.endpoint, start)
+    with read_log(task.endpoint, start.server, start, task.stop, wanted).on(session) as log:
         for part in log.images():
             images.add(part)
             family.add(part)
@@ -218,6 +221,14 @@ def _states(
             kept = _with_values(kept, shape, alteration, effects[place + 1 :], types)
         if kept.num_rows:
             yield _together(task, shape, states_of(kept), types, widened)
+
+
+def born_states(
+    task: SegmentTask, stretch: Stretch, ends: Commits, spool: Spool, shape: TableShape, begin: Begin
+) -> Iterator[pa.Table]:
+    """The last states of the rows of a table that the log made and nothing altered since. Raises CutMissed for a row in
+    front of its last definition."""
+    return _states(task, stretch, ends, spool, shape, [], begin)
 
 
 def _with_values(

@@ -10,12 +10,13 @@ from catchment.epoch.chain import must_continue
 from catchment.epoch.seal import FILE_START, newest_sealed
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
-from catchment.model.errors import CatchmentError, CutMissed, IncompleteImage, Unsupported
-from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
+from catchment.model.errors import CatchmentError, CutMissed, IncompleteImage, SchemaChangeFails, Unsupported
+from catchment.model.position import LogOffset, Position, Prepared, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.model.treatment import Changes, SchemaChange
-from catchment.readers.set_aside import BY_ORDER, stops_at
+from catchment.readers.set_aside import BY_ORDER
+from catchment.readers.unread import LACKS_COLUMNS
 from catchment.schema.ddl import ADD_PLAIN, AGAIN, TRUNCATED, Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents, stops
 from catchment.schema.filling import UNLOGGED
@@ -31,9 +32,10 @@ from catchment.source.prove import sealed_behind
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import CutOff, Ddl, Incident, PartialImage
+from catchment.wire.log.facts import CutOff, Ddl, Incident, PartialImage, Unreadable
 
 BY_TEXT: Final = "a statement that the log holds as text"
+ROWS_ALONE: Final = "set binlog_format=ROW for every session"
 NONE: Final[Mapping[TableId, Stopped]] = MappingProxyType({})
 
 
@@ -47,7 +49,7 @@ def must_be_whole(
     """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks
     nothing. What it lacks of tables that orders set `aside` does not matter.
 
-    Raises Diverged, CutMissed, PartialImage, Unsupported.
+    Raises Diverged, CutMissed, IncompleteImage, Unsupported.
     """
     must_continue(shard, start, stretch.files[0].born if stretch.files else 0, stretch.first)
     if stop is not None and not stretch.reached_stop:
@@ -57,14 +59,11 @@ def must_be_whole(
         )
     for fact in stretch.facts:
         if isinstance(fact, PartialImage) and fact.table not in aside:
-            lacking = IncompleteImage(
-                f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
-                "binlog_row_image=FULL globally and end the sessions that still write otherwise; a server whose log "
-                "leaves generated columns out in any case (MariaDB 11.8.9) cannot serve a table that has some; then "
-                "copy the table again"
-            )
-            raise _at(fact.at, lacking)
-        if isinstance(fact, Incident) and not any(stops_at(shard, fact.at, one) for one in aside.values()):
+            lacking = f"shard {shard}, {fact.table} at {fact.at}: {LACKS_COLUMNS}; then copy the table again"
+            raise _at(fact.at, IncompleteImage(lacking))
+        if isinstance(fact, Unreadable) and fact.table not in aside:
+            raise _at(fact.at, Unsupported(f"shard {shard} at {fact.at}: {fact.why}"))
+        if isinstance(fact, Incident) and fact.at not in {one.place for one in aside.values()}:
             lost = Unsupported(
                 f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy its tables "
                 "again"
@@ -143,11 +142,12 @@ def went_through(
     aside: Collection[LogOffset] = (),
     unseen: Collection[TableId] = (),
 ) -> WentThrough:
-    """What DDL in a stretch of log did to the chosen tables. `aside`: where statements stand that orders set aside.
-    `unseen`: those of the tables that no reader sees. They stop where others end the run.
+    """What DDL in a stretch of log did to the chosen tables, and which of them may have been changed by statements that
+    it holds as text. `aside`: where statements stand that orders set aside. `unseen`: those of the tables that no
+    reader sees.
 
-    Raises Unsupported as `alterations` does for tables whose policy is FAIL. It raises that for a statement that the
-    log holds as text, too, which names no table for certain.
+    Raises SchemaChangeFails for tables whose policy is FAIL, and Unsupported for text of which it is not known what it
+    changed: it might be any table.
     """
     altered: list[Alteration] = []
     stopped: dict[TableId, Stopped] = {}
@@ -156,15 +156,16 @@ def went_through(
             stopping = stops(event, chosen)
             did = stored.judged(event, chosen)
             if isinstance(did, ByText):
-                if event.at not in aside and not did.tables <= {*stopped, *unseen}:
+                if not (did.shown or event.at in aside or did.tables <= {*stopped, *unseen}):
                     raise _at(event.at, judged)
                 what = f"{BY_TEXT} ({beginning(event.text.sql)})"
-                reason = f"shard {shard} at {event.at}: it may have been changed by {what}; {BY_ORDER}"
+                advice = BY_ORDER if event.at in aside else ROWS_ALONE
+                reason = f"shard {shard} at {event.at}: it may have been changed by {what}; {advice}"
                 for table in did.tables:
-                    stopped.setdefault(table, Stopped(table, reason))
+                    stopped.setdefault(table, Stopped(table, reason, place=event.at))
                 continue
             if not stopping or not all(changes.follows(stop.table) for stop in stopping):
-                raise judged
+                raise SchemaChangeFails(str(judged)) from None
             for stop in stopping:
                 reason = f"shard {shard} at {event.at}: {stop.reason}"
                 stopped.setdefault(stop.table, Stopped(stop.table, reason, event.at))
@@ -307,15 +308,30 @@ def arrived(
     sealed = sealed_behind(endpoint, start, known, stretch, at, shown=shown, hidden=hidden)
     if committed and hidden is None and sealed == known and not start.server.mysql:
         sealed = _sealed_by_file(endpoint, start.server, known, at)
-    position = Position(
+    return Arrival(
+        _position(start, stretch, at, prepared_after(endpoint.shard, prepared, (), sealed)), sealed
+    )
+
+
+def passed(shard: str, start: Position, known: LogOffset | None, stretch: Stretch) -> Arrival:
+    """The same without a question to the shard: only what checkpoint events prove is sealed beyond `known`, and no more
+    while XA COMMITs were met that may not be visible."""
+    prepared = prepared_after(shard, start.prepared, stretch.xa, known)
+    sealed = known
+    if all(one.committed is None for one in prepared):
+        sealed = newest_sealed(known, start.at, stretch.at, None, stretch.checkpoints)
+    return Arrival(_position(start, stretch, stretch.at, prepared), sealed)
+
+
+def _position(start: Position, stretch: Stretch, at: LogOffset, prepared: tuple[Prepared, ...]) -> Position:
+    return Position(
         at=at,
         born=stretch.files[-1].born if stretch.files else start.born,
         server=start.server,
         gtids=gtids_after(start.gtids, stretch.newest, stretch.named),
-        prepared=prepared_after(endpoint.shard, prepared, (), sealed),
+        prepared=prepared,
         event=stretch.last_event,
     )
-    return Arrival(position, sealed)
 
 
 def _sealed_by_file(

@@ -23,7 +23,7 @@ from catchment.schema.existence import existence
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import Images, Incident, PartialImage
+from catchment.wire.log.facts import Images, Incident, PartialImage, Unreadable
 
 _UNPROVEN = (
     "; it is not proven yet that rows changed before it are visible: the shard's next transaction proves it"
@@ -35,7 +35,8 @@ Ranges = Sequence[tuple[Bound | None, Bound | None]]
 @dataclass
 class ChunkImages:
     """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table. `chosen`: the
-    keys of tables of which the chunks have chosen ones."""
+    keys of tables of which the chunks have chosen ones. `crowded`: tables of which no images are kept, since they had
+    too many, with the reason."""
 
     task: ChunkTask
     wanted: Mapping[TableId, tuple[TableShape, Ranges]]
@@ -43,11 +44,15 @@ class ChunkImages:
     kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
     keyless: dict[TableId, int] = field(default_factory=dict)
     prepared: set[TableId] = field(default_factory=set)
-    bytes: int = 0
+    crowded: dict[TableId, str] = field(default_factory=dict)
+    bytes: dict[TableId, int] = field(default_factory=dict)
 
     def add(self, read: Images) -> None:
-        """Keep what counts of them, and the last group with a row that has no key; raises TooManyImages."""
+        """Keep what counts of them, and the last group with a row that has no key; raises TooManyImages where each
+        table has too many."""
         table = read.table.id
+        if table in self.crowded:
+            return
         shape, _ = self.wanted[table]
         images, keyless = apart(pa.Table.from_batches([read.batch]), shape.key)
         if keyless is not None:
@@ -59,12 +64,21 @@ class ChunkImages:
         if images.num_rows == 0:
             return
         self.kept.setdefault(table, []).append(images)
-        self.bytes += images.nbytes
-        if self.task.image_bytes is not None and self.bytes > self.task.image_bytes:
-            raise TooManyImages(
-                f"shard {self.task.endpoint.shard}, {table}: rows of these chunks were changed while they were "
-                f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
-            )
+        self.bytes[table] = self.bytes.get(table, 0) + images.nbytes
+        if self.task.image_bytes is not None and sum(self.bytes.values()) > self.task.image_bytes:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Let go of the table that has most, so that the chunks of the others can be read."""
+        table = max(self.bytes, key=lambda one: self.bytes[one])
+        why = (
+            f"shard {self.task.endpoint.shard}, {table}: rows of these chunks were changed while they were "
+            f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
+        )
+        self.crowded[table] = why
+        del self.kept[table], self.bytes[table]
+        if self.crowded.keys() == self.wanted.keys():
+            raise TooManyImages(why)
 
     def covers(self, table: TableId, rows: pa.Table) -> Mask | None:
         """Which rows of a table lie in its chunks; None where we cannot order their keys, and all may."""
@@ -119,8 +133,10 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
         images.forget(table, group)
     xa = bool(stretch.xa or task.state.position.prepared)
     for fact in stretch.facts:
-        if isinstance(fact, PartialImage):
-            found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
+        if isinstance(fact, PartialImage | Unreadable):
+            lacks = "lacks columns (binlog_row_image)"
+            why = f"cannot be read: {fact.why}" if isinstance(fact, Unreadable) else lacks
+            found[fact.table] = f"a row event at {fact.at} {why}"
         elif isinstance(fact, Incident):
             found |= dict.fromkeys(images.wanted, f"the server logged an incident at {fact.at}")
     for event in stored.events:

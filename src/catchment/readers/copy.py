@@ -13,7 +13,7 @@ from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Chunk, ChunkKey, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import AlteredUnseen, CutMissed, Purged, SourceError
+from catchment.model.errors import CutMissed, Purged, SourceError
 from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import TableId
@@ -47,6 +47,7 @@ class GroupRows:
 
     `spoiled`: the tables of those `refused` that can never be read as of this epoch, for what the log says of them.
     `unproven`: of a comparison, how many keys were taken from the log although their SELECTs returned earlier rows.
+    `crowded`: the tables of those refused that had more changes than may be held in memory.
     """
 
     rows: dict[TableId, pa.Table]
@@ -55,6 +56,7 @@ class GroupRows:
     log_bytes: int
     spoiled: frozenset[TableId]
     unproven: dict[TableId, int] = field(default_factory=dict)
+    crowded: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
         if output is not None:
             outputs.append(output)
     copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
-    return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.refused, group.log_bytes)
+    return ChunkReceipt(
+        task.endpoint.shard, copied, tuple(outputs), group.refused, group.log_bytes, group.crowded
+    )
 
 
 def read_behind_purge(task: ChunkTask) -> GroupRows:
@@ -121,8 +125,8 @@ def read_group(
 
     `inside` says which keys lie in a chunk where we cannot. Without it, the result has rows of keys that the log
     changed wherever they lie. `against_log`: where a SELECT returned what no image of the log explains, its row counts
-    (rewind/unlogged.py). Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it takes
-    more memory than the task allows.
+    (rewind/unlogged.py). Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when each of
+    the tables takes more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     family = ChunkFamily.of(task)
@@ -156,6 +160,8 @@ def read_group(
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
         refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    for table in images.crowded.keys() & reads.keys():
+        refused += [(read.chunk, images.crowded[table]) for read, _ in reads.pop(table)]
     split = stretch.boundary if task.staged is None else stretch.groups
     unproven: dict[TableId, int] = {}
     rows = {}
@@ -174,6 +180,7 @@ def read_group(
         stretch.read_bytes + prepared.read_bytes,
         frozenset(spoiled),
         unproven,
+        frozenset(images.crowded),
     )
 
 
@@ -198,22 +205,18 @@ def _log_behind(
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4). Of staged
     rows H is the epoch."""
-    try:
-        with read_log(
-            task.endpoint,
-            task.server,
-            floor,
-            None if task.staged is None else task.epoch_at,
-            wanted,
-            # What staged rows were read behind for certain; where a snapshot was taken is told on credit.
-            epoch=task.epoch_at if task.staged is None else task.state.position.at,
-            budget=log_bytes,
-        ) as log:
-            for part in log.images():
-                consumers.add(part)
-    except AlteredUnseen as misfit:
-        # The definitions are those at the last cut, which may lie behind the floor.
-        raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit
+    with read_log(
+        task.endpoint,
+        task.server,
+        floor,
+        None if task.staged is None else task.epoch_at,
+        wanted,
+        # What staged rows were read behind for certain; where a snapshot was taken is told on credit.
+        epoch=task.epoch_at if task.staged is None else task.state.position.at,
+        budget=log_bytes,
+    ) as log:
+        for part in log.images():
+            consumers.add(part)
     stretch = log.stretch
     if not stretch.whole:
         raise SourceError(

@@ -23,8 +23,8 @@ from catchment.wire.log.facts import Images
 
 
 class SegmentImages:
-    """Spools of the images that are followed, by table, and the tables of which a row without a key was written: what
-    their spools have is no use. Use as a context manager, which gives memory and disk back.
+    """Spools of the images that are followed, by table, and the tables of which a row came that has no key, or lacks
+    columns of it: what their spools have is no use. Use as a context manager, which gives memory and disk back.
 
     Images of one definition come together, and those of XA transactions prepared before the stretch come last. So they
     are out of the log's order, and the number of an image tells what is newest.
@@ -55,6 +55,11 @@ class SegmentImages:
         table, key = read.table, self._shapes[read.table.id].key
         self._meet(read)
         if table.id in self.keyless:
+            return
+        if lacking := [name for name in key if read.batch.schema.get_field_index(name) < 0]:
+            # Of an earlier table of this name, or behind an ALTER that no log has.
+            why = f"shard {self._shard}, {table.id}: rows in the log lack {', '.join(lacking)} of its key"
+            self.keyless[table.id] = Stopped(table.id, why)
             return
         try:
             images = with_keys(pa.Table.from_batches([read.batch]), key, f"shard {self._shard}, {table.id}")

@@ -13,9 +13,11 @@ from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, IncompleteIm
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import GroupKind, Prepared, Server
 from catchment.model.source import Endpoint
-from catchment.model.table import Table
+from catchment.model.table import Table, TableId
+from catchment.readers.unread import unread
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import without_voids
+from catchment.schema.passage import Stopped
 from catchment.source.identity import purged_prepare
 from catchment.source.log import read_log
 from catchment.source.stretch import Stretch
@@ -32,13 +34,15 @@ class PreparedRows(Iterable[Images]):
 
     `earlier`: each transaction with that ordinal. `wanted` has the definitions where the transactions end; a prepared
     one keeps its tables from being altered. Pulling raises Purged naming XID and file, Diverged when another group
-    stands there, CutMissed where it was not read to its end, IncompleteImage.
+    stands there, CutMissed where it was not read to its end, IncompleteImage. `unread` has the tables of which rows
+    could not be read.
     """
 
     def __init__(
         self, endpoint: Endpoint, server: Server, earlier: Iterable[tuple[Prepared, int]], wanted: Wanted
     ) -> None:
         self.read_bytes = 0  # so far
+        self.unread: dict[TableId, Stopped] = {}  # so far
         self._endpoint = endpoint
         self._server = server
         self._earlier = earlier
@@ -65,6 +69,7 @@ class PreparedRows(Iterable[Images]):
             stretch = log.stretch
             must_be_prepared(self._endpoint.shard, prepared, stretch)
             self.read_bytes += stretch.read_bytes
+            self.unread |= unread(self._endpoint.shard, stretch.facts)
             for table, sequence in kept.items():
                 for part in sequence.tables():
                     for batch in _as_of(without_voids(part, stretch.voids), ordinal).to_batches():

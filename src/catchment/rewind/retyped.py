@@ -61,7 +61,8 @@ def together(images: pa.Table, types: Mapping[str, pa.DataType], widened: Collec
             known = f"of type {types[name]}" if name in types else "its table does not have it"
             raise ValueError(f"column {name} has values of type {field.type}, and {known}")
         images = images.remove_column(at)
-    return images.rename_columns([source_name(name) for name in images.schema.names])
+    known, names = images.schema.names, [source_name(name) for name in images.schema.names]
+    return images if names == known else images.rename_columns(names)
 
 
 def _widened(images: pa.Table, name: str, kind: pa.DataType) -> pa.Table:

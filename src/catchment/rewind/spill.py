@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 
 from catchment.model.errors import TemporaryDisk
+from catchment.wire.cells.size import bytes_of
 
 MEMORY_BYTES = 32 << 20
 
@@ -40,7 +41,7 @@ class Spilling(ABC):
         if images.num_rows == 0:
             return
         self._held.append(images)
-        self._held_bytes += images.nbytes
+        self._held_bytes += bytes_of(images)
         if self._held_bytes > self._memory_bytes:
             self._spill()
 

@@ -22,6 +22,7 @@ _BEFORE, _AFTER = pa.scalar(BEFORE, pa.uint8()), pa.scalar(AFTER, pa.uint8())
 
 Voids = list[tuple[int, int]]
 _DROPPED = -1
+_INTERNAL = frozenset(INTERNAL)
 
 
 def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
@@ -44,6 +45,8 @@ def in_commit_order(images: pa.Table, moves: Mapping[int, int | None]) -> pa.Tab
     A decoder hands on the images of one definition of a table together. So a table that was altered back and
     forth comes out of order.
     """
+    if not moves and images.num_rows < 2:
+        return images
     numbers = images.column(SEQ).to_numpy()
     if not moves:
         in_order = bool((numbers[1:] >= numbers[:-1]).all())
@@ -121,7 +124,8 @@ def behind(images: pa.Table, group: int) -> pa.Table:
 
 def last_images(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """The last image of every key, in the same order."""
-    return images.take(pa.array(keys.last_of_each(keys.encode(images, key))))
+    last = keys.last_of_each(keys.encode(images, key)) if images.num_rows > 1 else ()
+    return images if images.num_rows in (len(last), 1) else images.take(pa.array(last))
 
 
 def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
@@ -134,7 +138,12 @@ def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
 def states_of(last: pa.Table) -> pa.Table:
     """As `net`, of images of which each key has one."""
     deleted = pc.equal(last.column(SIDE), _BEFORE)
-    return last.drop_columns(list(INTERNAL)).append_column(DELETED, deleted)
+    return last.select(_shown(last)).append_column(DELETED, deleted)
+
+
+def _shown(images: pa.Table) -> list[str]:
+    """The names of a row's own columns."""
+    return [name for name in images.schema.names if name not in _INTERNAL]
 
 
 def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table:

@@ -21,7 +21,8 @@ from catchment.schema.redeclared import REDEFINED, Redeclared, declared_as, defi
 from catchment.schema.renamed import Renamed, are_clear, renamed
 from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word, parted
 
-_AS_BINARY: Final = {"UUID": 16, "INET6": 16, "INET4": 4}
+# The log shows them as BINARY, so that the statement has to be known to say what they are.
+_AS_BINARY: Final = ("UUID", "INET6", "INET4")
 # Reserved words: a bare one of these is no column.
 _INDEXES: Final = (
     "INDEX",
@@ -180,11 +181,10 @@ def _new_column(  # noqa: PLR0911
 ) -> Altered:
     """The column of the declaration `name type attributes`."""
     kind = words[1].keyword if len(words) > 1 else ""
-    if kind in _AS_BINARY and not conditions.mysql:
-        size = _AS_BINARY[kind]
+    if kind in _AS_BINARY and not conditions.usual:
         return Altered(
-            reason=f"a column of type {kind} was added, which the log shows as BINARY({size}) until the table is "
-            "copied again"
+            reason=f"a column of type {kind} was added, which the log shows as BINARY, in a sql_mode that may give "
+            "the name another meaning"
         )
     unlogged = Altered((name,), reason=UNLOGGED, by_adding=True)
     if kind == "SERIAL":

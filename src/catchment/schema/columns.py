@@ -4,21 +4,36 @@ result.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Final
 
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import LakeColumn, TableShape
 from catchment.model.errors import SourceError
-from catchment.model.table import Column, Table
+from catchment.model.table import Column, Table, TableId
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.last_names import names_after, under_last_names
 from catchment.schema.passage import Passage
 from catchment.schema.shape import evolve, must_fit_still
 
+# So many tables of shards are remembered: each segment of a log looks twice at those that it names.
+_TABLES_MAX: Final = 1 << 12
+
 
 def table_on(shape: TableShape, shard: str) -> Table:
     """The source table as a shard has it, as far as the shape knows."""
+    if not shape.widened:
+        return _as_in_the_lake(shape.table, shape.columns, shape.key, shard)
     there = (c for c in shape.columns if c.live and shard not in c.missing)
     columns = tuple(Column(c.column.name, shape.type_on(shard, c)) for c in there)
     return Table(shape.table, columns, shape.key)
+
+
+@lru_cache(_TABLES_MAX)
+def _as_in_the_lake(
+    table: TableId, columns: tuple[LakeColumn, ...], key: tuple[str, ...], shard: str
+) -> Table:
+    there = (one.column for one in columns if one.live and shard not in one.missing)
+    return Table(table, tuple(there), key)
 
 
 def shape_after(

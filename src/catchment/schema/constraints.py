@@ -1,9 +1,11 @@
 """Indexes and constraints as statements declare them: which of them may change rows. Pure."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from catchment.schema.cursor import Cursor, Untold
 from catchment.schema.options import read_options_of_index
+from catchment.schema.statement import Word
 
 PRIMARY: Final = "its primary key was changed"
 CASCADE: Final = (
@@ -16,8 +18,18 @@ _LEAVE_ROWS: Final = _ACTIONS[:2]
 
 
 def sees_constraint(cursor: Cursor) -> bool:
-    """Whether an index or a constraint comes next. VECTOR is no reserved word of MySQL."""
-    return any(map(cursor.sees, _FIRST)) or cursor.sees("VECTOR", "INDEX") or cursor.sees("VECTOR", "KEY")
+    """Whether an index or a constraint comes next."""
+    return any(map(cursor.sees, _FIRST)) or (cursor.sees("VECTOR") and _indexes_vectors(cursor.rest))
+
+
+def _indexes_vectors(words: Sequence[Word]) -> bool:
+    """Whether words that begin with VECTOR declare an index, as on MariaDB from 11.7 on, or a column of that name:
+    elsewhere the word is not reserved. A type has numbers or labels in parentheses, and an index has names."""
+    keywords = [word.keyword for word in words[1:3]]
+    if keywords[:1] in (["INDEX"], ["KEY"]):
+        return True
+    inside = words[keywords.index("(") + 2 :] if "(" in keywords else ()
+    return bool(inside) and inside[0].quote != "'" and not inside[0].text.isdigit()
 
 
 def read_constraint(cursor: Cursor) -> str:
@@ -26,8 +38,9 @@ def read_constraint(cursor: Cursor) -> str:
         read_check(cursor)
         return ""
     if cursor.took("CONSTRAINT") and not any(map(cursor.sees, _FIRST)):
+        exists = cursor.took("IF", "NOT", "EXISTS")
         cursor.name()
-        if cursor.sees("CHECK"):
+        if exists or cursor.sees("CHECK"):  # MariaDB takes IF NOT EXISTS of others behind their own words
             read_check(cursor)
             return ""
     if cursor.took("PRIMARY"):

@@ -1,6 +1,6 @@
 """A place in the words of a statement, moved on by what stands there. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from catchment.schema.statement import AmbiguousText, Word
 
@@ -45,6 +45,13 @@ class Cursor:
         self._at += bool(found)
         return found
 
+    def took_named(self, names: Collection[str]) -> bool:
+        """Whether one of these names comes next, bare or in quotes, in any case, which is read then."""
+        word = Word("") if self.ended else self._words[self._at]
+        found = word.quote != "'" and word.text.upper() in names
+        self._at += found
+        return found
+
     def must(self, *keywords: str) -> None:
         """Read these keywords. Raises Untold where something else comes."""
         if not self.took(*keywords):
@@ -63,6 +70,10 @@ class Cursor:
         if word.quote == "'" or word.keyword in _MARKS:
             raise Untold(f"{word.sql} is no name")
         return word.text
+
+    def name_or_text(self) -> str:
+        """The name or the string that comes next, which is read. Raises Untold where none does."""
+        return self.text() if self.sees_text else self.name()
 
     def names_table(self) -> None:
         """Read `name` or `schema.name`. Raises Untold where none comes."""

@@ -11,6 +11,7 @@ from catchment.model.definition import DefinedColumn
 from catchment.schema.attributes import Attributes, attributes
 from catchment.schema.cursor import Cursor
 from catchment.schema.statement import AmbiguousText, Word
+from catchment.wire.cells.charsets import NO_CHARACTER
 
 # Names of types in statements -> in the catalog (MariaDB manual: Data Types; MySQL manual: 13.9).
 _SYNONYMS: Final = {
@@ -35,7 +36,7 @@ _PLAIN: Final = (
     ),
     *("time", "datetime", "timestamp", "char", "varchar", "binary", "varbinary", "enum", "set", "json"),
     *("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"),
-    *("inet4", "inet6", "vector", "geometry", "point", "linestring", "polygon", "multipoint"),
+    *("uuid", "inet4", "inet6", "vector", "geometry", "point", "linestring", "polygon", "multipoint"),
     *("multilinestring", "multipolygon", "geometrycollection"),
 )
 _TEXTS: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
@@ -126,7 +127,8 @@ def _arguments(words: Sequence[Word]) -> tuple[tuple[Word, ...], Sequence[Word]]
     if any(w.keyword != "," for w in inner[1::2]) or not given:
         raise AmbiguousText("the arguments of a type are not a list")
     for word in given:
-        if "\\" in word.text or (not _LENGTH.fullmatch(word.text) if not word.quote else word.quote == "`"):
+        unread = "\\" in word.text or NO_CHARACTER in word.text
+        if unread or (not _LENGTH.fullmatch(word.text) if not word.quote else word.quote == "`"):
             raise AmbiguousText(f"{word.text!r} is not a length or a label")
     return tuple(given), words[end + 1 :]
 

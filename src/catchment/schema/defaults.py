@@ -20,6 +20,9 @@ class Form(Enum):
     COMPUTED = "an expression in parentheses"
 
 
+_IN_EXPRESSIONS: Final = (Form.NULL, Form.NUMBER, Form.TEXT)
+
+
 @dataclass(frozen=True, slots=True)
 class Default:
     """A default in its `form`: the `text` of a number or a text, the `data` of bits and bytes. Of NOW the
@@ -47,8 +50,7 @@ def read_default(cursor: Cursor) -> Default:  # noqa: PLR0911
     """The default that comes next, which is read. Raises Untold for an expression without parentheses: it is not known
     where that ends."""
     if cursor.sees("("):
-        cursor.parenthesis()
-        return Default(Form.COMPUTED)
+        return _in_parentheses(Cursor(cursor.parenthesis()))
     if cursor.took("NULL"):
         return Default(Form.NULL)
     truth = cursor.took_one("TRUE", "FALSE")
@@ -64,6 +66,16 @@ def read_default(cursor: Cursor) -> Default:  # noqa: PLR0911
     if cursor.took_one(*_INTRODUCERS) or cursor.sees_text:
         return Default(Form.TEXT, _matched(_PLAIN, cursor.text()))
     return _number(cursor)
+
+
+def _in_parentheses(cursor: Cursor) -> Default:
+    """What stands in parentheses is an expression, of which a number, a text and NULL alone are known to give rows what
+    they give without them: bytes may be a number there or a text."""
+    try:
+        found = read_default(cursor)
+    except Untold:
+        return Default(Form.COMPUTED)
+    return found if cursor.ended and found.form in _IN_EXPRESSIONS else Default(Form.COMPUTED)
 
 
 def read_now(cursor: Cursor) -> str | None:

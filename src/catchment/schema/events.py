@@ -52,7 +52,7 @@ class SchemaEvents:
     def __init__(
         self, chosen: Iterable[TableId], here: Here | None = None, defined: LogOffset | None = None
     ) -> None:
-        self.chosen = Chosen(chosen)
+        self.chosen = chosen if isinstance(chosen, Chosen) else Chosen(chosen)
         self._defined = defined
         self._begin = None if here is None else _lower(here)
         self._now = self._begin

@@ -1,6 +1,6 @@
 """Definitions of tables as the log's DDL changes them, for logs that do not describe themselves."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,6 +11,8 @@ from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
 from catchment.schema.events import SchemaEvents, stops
+from catchment.schema.kinds_now import Kinds, KindsNow
+from catchment.schema.passage import Stopped
 from catchment.schema.redeclared import definition_of
 from catchment.schema.renamed import renamed
 from catchment.schema.statement import NO_BACKSLASH_ESCAPES, AmbiguousText, Word, beginning, parted
@@ -27,7 +29,8 @@ class Followed:
 
     `chosen` are all tables whose rows are read, also those without a definition. Where a DDL stops one, its
     rows are not decoded any more (`readers/checks.alterations` says why). `here` and `defined` as SchemaEvents takes
-    them. `events`: of the statements that were taken, and of others between them.
+    them. `events`: of the statements that were taken, and of others between them. `lost`: tables with a statement that
+    does not fit the definition, or says too little of it; their rows are not decoded either.
     """
 
     def __init__(
@@ -38,33 +41,49 @@ class Followed:
         defined: LogOffset | None = None,
     ) -> None:
         self.events = SchemaEvents(chosen, here, defined)
+        self.lost: dict[TableId, Stopped] = {}
         self._now = {definition.table: definition for definition in definitions}
+        self._kinds: KindsNow | None = None
 
     @property
     def now(self) -> dict[TableId, Definition]:
         """The definitions as of here."""
         return dict(self._now)
 
+    def kinds(self, at_start: Mapping[TableId, Kinds]) -> Mapping[TableId, Kinds]:
+        """The columns that the log declares as BINARY and that are something else, as of wherever the reader stands.
+        `at_start`: where it begins."""
+        self._kinds = KindsNow(at_start)
+        return self._kinds
+
     def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
-        """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
+        """Take a DDL; what it changes (None: its rows cannot be read any more). Raises Unsupported."""
         event = self.events.next(fact)
         did = event.effect
         if isinstance(did, Stop):
             return {stop.table: None for stop in stops(event, self.events.chosen)}
+        if isinstance(did, Columns) and self._kinds is not None:
+            self._kinds.alter(did)
         if not isinstance(did, Columns) or did.emptied or did.table not in self._now:
             return {}
+        known = self._now.pop(did.table)
         try:
-            self._now[did.table] = altered(
-                self._now[did.table], did, mysql=fact.mysql, sql_mode=fact.sql_mode
-            )
+            self._now[did.table] = altered(known, did, mysql=fact.mysql, sql_mode=fact.sql_mode)
         except AlteredUnseen as why:
-            raise AlteredUnseen(f"log {fact.at}: {why}") from None
+            self.lost[did.table] = Stopped(did.table, f"log {fact.at}: {why}", place=fact.at)
         except AmbiguousText as why:
-            raise Unsupported(
+            self.lost[did.table] = Stopped(
+                did.table,
                 f"{did.table} at {fact.at}: the columns that `{beginning(fact.sql)}` leads to cannot be told: {why}; "
-                "set binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
-            ) from None
-        return {did.table: self._now[did.table]}
+                "set binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table),
+                place=fact.at,
+            )
+        return {did.table: self._now.get(did.table)}
+
+    def must_follow(self) -> None:
+        """Raise Unsupported where the columns of a table are not known any more."""
+        for stopped in self.lost.values():
+            raise Unsupported(stopped.reason)
 
     def over(self, facts: Iterable[Fact]) -> "Followed":
         """Take all DDL among the facts."""

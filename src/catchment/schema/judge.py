@@ -97,11 +97,13 @@ def _unseen(reach: Reach, objects: Objects | None) -> tuple[str, str] | None:
     """Why it is not known that a statement leaves the chosen tables alone, and the way out; None when it is."""
     if objects is None:
         return "what it leads to by views, triggers and routines is not known", ""
-    if objects.lacking:
+    hiding = min((name for name in reach.names if objects.hides(name)), default=None)
+    if hiding:
         lacking = ", ".join(objects.lacking)
+        through = "" if objects.hidden is None else f" of {'.'.join(hiding)}"
         return (
-            "views, triggers and routines by which it may change chosen tables do not show without the privileges "
-            f"{lacking} on *.*",
+            f"views, triggers and routines{through} by which it may change chosen tables do not show without the "
+            f"privileges {lacking} on *.*",
             f"GRANT {lacking} ON *.* to the feed's user and run again, which loses nothing where the statement leaves "
             f"the chosen tables alone; or {_ALL_AGAIN}",
         )

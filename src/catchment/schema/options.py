@@ -15,13 +15,14 @@ _PLAIN: Final = frozenset(
     | {"STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "ALGORITHM", "LOCK"}
     | {"AUTOEXTEND_SIZE", "COMPRESSION", "ENCRYPTION", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE"}
     | {"SECONDARY_ENGINE_ATTRIBUTE", "STORAGE", "TABLESPACE"}
-    | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "PAGE_CHECKSUM", "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL"}
-    | {"TRANSACTIONAL"}
+    | {"PAGE_CHECKSUM", "TRANSACTIONAL"}
 )  # fmt: skip
+# Of InnoDB on MariaDB, whose SHOW CREATE TABLE writes the names of an engine's own options in quotes.
+_OF_ENGINE: Final = frozenset({"ENCRYPTED", "ENCRYPTION_KEY_ID", "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL"})
 _OF_INDEXES: Final = frozenset(
     {"COMMENT", "KEY_BLOCK_SIZE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "USING", "TYPE"}
-    | {"M", "DISTANCE"}  # of vectors (MariaDB 11.7)
-)  # fmt: skip
+)
+_OF_VECTORS: Final = frozenset({"M", "DISTANCE"})  # engine's own, too (MariaDB 11.7)
 _CHARSET: Final = (("CHARACTER", "SET"), ("CHAR", "SET"), ("CHARSET",), ("COLLATE",))
 
 
@@ -30,13 +31,14 @@ def read_option(cursor: Cursor) -> str:
     those that are not known, DEFAULT CHARACTER SET among them: what later statements declare depends on it."""
     if cursor.took_one("ENGINE", "TYPE"):
         cursor.took("=")
-        return "" if cursor.name().upper() == "INNODB" else ANOTHER_ENGINE  # a rebuild with the same rows
+        # A rebuild with the same rows.
+        return "" if cursor.name_or_text().upper() == "INNODB" else ANOTHER_ENGINE
     if cursor.took_one("DATA", "INDEX"):
         cursor.must("DIRECTORY")
         cursor.took("=")
         cursor.text()
         return ""
-    if not cursor.took_one(*_PLAIN):
+    if not cursor.took_one(*_PLAIN) and not cursor.took_named(_OF_ENGINE):
         raise Untold("an option of the table is not known")
     _read_value(cursor)
     return ""
@@ -63,7 +65,7 @@ def read_options_of_index(cursor: Cursor) -> None:
             continue
         if cursor.took("WITH", "PARSER"):
             cursor.name()
-        elif cursor.took_one(*_OF_INDEXES):
+        elif cursor.took_one(*_OF_INDEXES) or cursor.took_named(_OF_VECTORS):
             _read_value(cursor)
         else:
             raise Untold("an option of the index is not known")

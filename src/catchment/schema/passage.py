@@ -19,11 +19,12 @@ class Alteration:
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """A table whose rows the log does not tell from some statement on. `reason` says which, where and why. `at`: where
-    it stands, if it stopped the table as DDL."""
+    that is, if it stopped the table as DDL. `place`: where it is otherwise, if it is something in the log."""
 
     table: TableId
     reason: str
     at: LogOffset | None = None
+    place: LogOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)

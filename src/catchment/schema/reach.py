@@ -27,10 +27,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """All stored objects of a shard by the name that runs them; `lacking`: privileges without which some are hidden."""
+    """All stored objects of a shard by the name that runs them; `lacking`: privileges without which some are hidden.
+
+    `hidden`: the names that lead on to such ones; None where each may.
+    """
 
     bodies: Mapping[Name, tuple[Body, ...]]
     lacking: tuple[str, ...] = ()
+    hidden: frozenset[Name] | None = None
 
     @classmethod
     def of(cls, catalog: AllStored, *, mysql: bool = False) -> "Objects":
@@ -39,7 +43,14 @@ class Objects:
         for stored in catalog.stored:
             name = without_marks(stored.schema), without_marks(stored.name)
             bodies[name] = (*bodies.get(name, ()), _body(stored, mysql=mysql))
-        return cls(bodies, catalog.lacking)
+        if catalog.hidden is None:
+            return cls(bodies, catalog.lacking)
+        hidden = ((without_marks(one.schema), without_marks(one.name)) for one in catalog.hidden)
+        return cls(bodies, catalog.lacking, frozenset(hidden))
+
+    def hides(self, name: Name) -> bool:
+        """Whether `name` may lead to what the feed's user is not shown."""
+        return bool(self.lacking) and (self.hidden is None or name in self.hidden)
 
 
 @lru_cache(maxsize=4096)  # a bare MariaDB stores 212 objects, whose texts take 0.4 s to read

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from catchment.wire.cells.charsets import NO_CHARACTER
+
 # Only these ASCII characters are spaces in every character set. U+00A0 is one in latin1 and part of a name in utf8.
 # Control characters end a "--" or not. So a text with any of them outside of quotes and comments is refused.
 _SPACE = r"[ \t\n\v\f\r]"
@@ -45,7 +47,6 @@ STRICT = 3 << 21  # STRICT_TRANS_TABLES or STRICT_ALL_TABLES
 # REAL_AS_FLOAT, POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB: names of types mean other types. With EMPTY_STRING_IS_NULL ''
 # means NULL (MariaDB manual: SQL_MODE).
 RENAMING = 1 | 0x1F << 8 | 1 << 32
-_NOT_DECODED = "\ufffd"
 _SHOWN_MAX = 80
 
 # Why a statement stops a feed that is none of those known.
@@ -138,7 +139,7 @@ def _word(kind: str | None, text: str, before: Sequence[Word], *, quoted_names: 
     if kind == "string" and (text[0] == "'" or not quoted_names):
         return Word(text[1:-1].replace(text[0] * 2, text[0]), "'")
     if kind in ("string", "name"):
-        if _NOT_DECODED in text:
+        if NO_CHARACTER in text:
             raise AmbiguousText("a name is not text in the statement's character set", before)
         return Word(text[1:-1].replace(text[0] * 2, text[0]), text[0])
     return Word(text)

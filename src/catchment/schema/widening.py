@@ -16,7 +16,7 @@ _FRACTIONAL: Final = (Kind.TIME, Kind.DATETIME)
 # through the session's time zone: values of the hour that comes twice became one.)
 _SAME: Final = (
     Kind.TIMESTAMP, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON,
-    Kind.INET4, Kind.INET6,
+    Kind.UUID, Kind.INET4, Kind.INET6,
 )  # fmt: skip
 _WIDER_CHARSET: Final = ("utf8mb3", "utf8mb4")
 _SIZED: Final = re.compile(r"(char|varchar|varbinary)\(([0-9]{1,10})\)")

@@ -1,16 +1,15 @@
 """What tables a shard has, from information_schema."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
 from catchment.model.table import Column, Kind, Table, TableId, without_case
 from catchment.source.bounds import source_name
 from catchment.source.session import Session
+from catchment.wire.cells.charsets import NO_CHARACTER
 from catchment.wire.cells.types import from_catalog
 from catchment.wire.log.metadata import of_expression, of_hash
 
@@ -28,34 +27,19 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDE
 # defined. The log tells the first of them as the primary key.
 _KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
 _KEY_NAME, _COLUMN_NAME, _SUB_PART, _INDEX_TYPE = 2, 4, 7, 10
+_Found = TypeVar("_Found")
 # Of an index: its name, a column, None for an expression, and whether it has the whole column.
-_Part = tuple[str, str | None, bool]
-# The same for all tables of a schema. STATISTICS has no order of indexes: it is asked for primary keys alone, which
-# come first.
-_COLUMNS_OF_SCHEMA = """
-SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE
-FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s ORDER BY TABLE_NAME, ORDINAL_POSITION
-"""
-_PRIMARY_OF_SCHEMA = """
-SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND INDEX_NAME = 'PRIMARY' ORDER BY TABLE_NAME, SEQ_IN_INDEX
-"""
-# Of so many tables of a schema each one is asked for by itself: the server opens all of a schema that is asked for.
-_ONE_BY_ONE = 4
-# So many tables are remembered as catalogs declare them.
-_TABLES_MAX = 10_000
+Part = tuple[str, str | None, bool]
 _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
+
+# Seen on MariaDB 10.11, MySQL 8.0 and 9.7: as `?` the catalog shows what lies beyond the basic plane (emoji).
+_UNREAD = re.compile(rf"[?{NO_CHARACTER}]")
 
 _STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 and MariaDB 10.11 that column
 
 _GENERATED = """
 SELECT COLUMN_NAME FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND IS_GENERATED = 'ALWAYS' ORDER BY ORDINAL_POSITION
-"""
-
-_GENERATED_OF_SCHEMA = """
-SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS
-WHERE TABLE_SCHEMA = %s AND IS_GENERATED = 'ALWAYS' ORDER BY TABLE_NAME, ORDINAL_POSITION
 """
 
 _LEFT_OUT = """
@@ -100,6 +84,19 @@ def listed_tables(session: Session, chosen: Callable[[TableId], bool]) -> dict[T
     return found
 
 
+def parted(
+    found: Mapping[TableId, _Found | Unsupported],
+) -> tuple[dict[TableId, Unsupported], dict[TableId, _Found]]:
+    """The tables that cannot be carried, with their errors, and the others."""
+    unusable, usable = {}, {}
+    for table, one in found.items():
+        if isinstance(one, Unsupported):
+            unusable[table] = one
+        else:
+            usable[table] = one
+    return unusable, usable
+
+
 def read_table(
     session: Session,
     table: TableId,
@@ -113,110 +110,50 @@ def read_table(
     a name that is `reserved` (in lower case).
     """
     rows = session.rows(_COLUMNS, (table.schema, table.name))
-    if not rows:
-        return _table(session, table, _Declared((), (), ()), reserved)
-    generated = session.rows(_GENERATED, (table.schema, table.name)) if session.leaves_generated_out else ()
-    declared = _Declared(tuple(rows), tuple(_keys(session, table)), tuple(row[0] for row in generated))
-    return _table(session, table, declared, reserved)
-
-
-def read_tables(
-    session: Session, tables: Collection[TableId], reserved: Collection[str] = ()
-) -> dict[TableId, Table | Unsupported]:
-    """As `read_table` has each of them, with the error of each for which it would raise. Many tables of a schema cost a
-    few statements together, and one for each that has no primary key."""
-    found: dict[TableId, Table | Unsupported] = {}
-    for schema in sorted({table.schema for table in tables}):
-        mine = sorted(table for table in tables if table.schema == schema)
-        declared = _declared(session, schema, mine) if len(mine) > _ONE_BY_ONE else None
-        for table in mine:
-            try:
-                found[table] = (
-                    read_table(session, table, reserved)
-                    if declared is None
-                    else _table(session, table, declared[table], reserved)
-                )
-            except Unsupported as why:
-                found[table] = why
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A table in the words of the catalog: rows of _COLUMNS, parts of unique keys as `_keys` has them, and the names of
-    generated columns that the log leaves out."""
-
-    columns: tuple[tuple[Any, ...], ...]
-    keys: tuple[_Part, ...]
-    generated: tuple[str, ...]
-
-
-def _declared(session: Session, schema: str, tables: Iterable[TableId]) -> dict[TableId, _Declared]:
-    """The tables of a schema, which need not all be there."""
-    columns = _by_table(session.rows(_COLUMNS_OF_SCHEMA, (schema,)))
-    keys = {
-        name: [("PRIMARY", column, True) for (column,) in parts]
-        for name, parts in _by_table(session.rows(_PRIMARY_OF_SCHEMA, (schema,))).items()
-    }
-    generated: dict[str, list[tuple[Any, ...]]] = {}
-    if session.leaves_generated_out:
-        generated = _by_table(session.rows(_GENERATED_OF_SCHEMA, (schema,)))
-    return {
-        table: _Declared(
-            tuple(columns[table.name]),
-            tuple(keys.get(table.name) or _keys(session, table)),
-            tuple(name for (name,) in generated.get(table.name, ())),
-        )
-        if table.name in columns
-        else _Declared((), (), ())
-        for table in tables
-    }
-
-
-def _by_table(rows: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
-    """Rows by the name of their table, which is their first value."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for name, *row in rows:
-        found.setdefault(name, []).append(tuple(row))
-    return found
-
-
-def _keys(session: Session, table: TableId) -> list[_Part]:
-    rows = session.rows(_KEYS.format(source_name(table)))
-    return [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in rows]
-
-
-def _table(session: Session, table: TableId, declared: _Declared, reserved: Collection[str]) -> Table:
-    """Raises as `read_table`."""
+    asks = bool(rows) and session.leaves_generated_out
+    generated = session.rows(_GENERATED, (table.schema, table.name)) if asks else []
+    keys = unique_keys(session, table) if rows else []
     version = session.mysql_version or (0, 0, 0)
     try:
-        return _as_declared(table, declared, version, tuple(reserved))
+        return as_declared(table, rows, keys, [name for (name,) in generated], version, reserved)
     except Unsupported as why:
         raise Unsupported(f"shard {session.endpoint.shard}, {why}") from why
 
 
-@lru_cache(_TABLES_MAX)
-def _as_declared(
-    table: TableId, declared: _Declared, mysql: tuple[int, ...], reserved: tuple[str, ...]
+def unique_keys(session: Session, table: TableId) -> list[Part]:
+    """The parts of a table's unique keys, in the server's order of them."""
+    rows = session.rows(_KEYS.format(source_name(table)))
+    return [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in rows]
+
+
+def as_declared(
+    table: TableId,
+    rows: Sequence[Sequence[Any]],
+    keys: Sequence[Part],
+    generated: Sequence[str],
+    mysql: tuple[int, ...],
+    reserved: Collection[str],
 ) -> Table:
-    """The same, where the catalog says so: a thousand shards that have a table alike have one value of it."""
+    """A table in the words of the catalog: name, data type, column type, character set and whether it is nullable
+    ('YES') of each column, the parts of its unique keys, and the generated columns that the log leaves out. `mysql`:
+    its version, zeros for MariaDB. Raises Unsupported as `read_table`, without the shard."""
     where = str(table)
-    if not declared.columns:
+    if not rows:
         raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
     if "." in table.schema:
         raise Unsupported(
             f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
         )
-    if declared.generated:
+    if generated:
         raise Unsupported(
             f"{where}: the log of this server leaves generated columns out of UPDATE "
-            f"({', '.join(declared.generated)}), so their values cannot be followed; drop them, or exclude the table"
+            f"({', '.join(generated)}), so their values cannot be followed; drop them, or exclude the table"
         )
     major, minor, patch = mysql
     version = major * 10000 + minor * 100 + patch
     columns = []
     nullable = set()
-    for name, data_type, column_type, charset, is_nullable in declared.columns:
+    for name, data_type, column_type, charset, is_nullable in rows:
         if without_case(name) in reserved:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
@@ -229,12 +166,8 @@ def _as_declared(
         if is_nullable == "YES":
             nullable.add(name)
     indexes: dict[str, list[str | None]] = {}
-    partial = {
-        index
-        for index, column, whole in declared.keys
-        if (not whole and index != "PRIMARY") or column is None
-    }
-    for index, column, _ in declared.keys:
+    partial = {index for index, column, whole in keys if (not whole and index != "PRIMARY") or column is None}
+    for index, column, _ in keys:
         indexes.setdefault(index, []).append(column)
     for index, names in indexes.items():
         if index not in partial and not nullable.intersection(names):
@@ -253,11 +186,10 @@ def read_definition(session: Session, table: TableId) -> Definition:
     key = read_table(session, table).key
     columns = []
     for name, data_type, column_type, charset, nullable in session.rows(_COLUMNS, (table.schema, table.name)):
-        if data_type in ("enum", "set") and "?" in column_type:
-            # Seen on MariaDB 10.11, MySQL 8.0 and 9.7: so it shows what lies beyond the basic plane (emoji).
+        if data_type in ("enum", "set") and _UNREAD.search(column_type):
             raise Unsupported(
-                f"shard {session.endpoint.shard}, {table}, column {name}: a '?' in the labels that the catalog shows "
-                "may stand for another character; set binlog_row_metadata=FULL on the server"
+                f"shard {session.endpoint.shard}, {table}, column {name}: a '?' or U+FFFD in the labels that the "
+                "catalog shows may stand for another character; set binlog_row_metadata=FULL on the server"
             )
         columns.append(DefinedColumn(name, column_type, charset or "", nullable == "YES"))
     keys = session.rows(_KEYS.format(source_name(table)))

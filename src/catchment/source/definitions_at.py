@@ -46,14 +46,15 @@ def definitions_needed(
 ) -> tuple[Definition, ...]:
     """As `definitions_at`, but none where the log now names the columns of its rows (binlog_row_metadata=FULL)."""
     with connect(endpoint, position.server) as session:
-        if _describes_itself(session):
+        if describes_itself(session):
             return ()
         known = {table: read_definition(session, table) for table in tables}
     _must_be_unaltered(endpoint, position, known)
     return tuple(known.values())
 
 
-def _describes_itself(session: Session) -> bool:
+def describes_itself(session: Session) -> bool:
+    """Whether the log now names the columns of its rows (binlog_row_metadata=FULL)."""
     row = session.row("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
     return row is None or str(row[1]).upper() == _DESCRIBES_ITSELF
 

@@ -4,12 +4,11 @@ It takes server id 0 and the non-blocking flag. Such a dump is not killed by ano
 with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shutdown kills ends with that, too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from catchment.model.errors import (
     COPY_AGAIN,
-    AlteredUnseen,
     ConnectionLost,
     CutMissed,
     Diverged,
@@ -27,7 +26,8 @@ from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.packets.statements import dump_packet
 
 _MARIADB_CAPABILITY_GTID = 4
-_READ_BYTES = 1 << 20
+# A dump of little log is the rule: it does not pay for the memory that one of much log is read into.
+_FIRST_BYTES, _READ_BYTES = 1 << 14, 1 << 20
 # A server that sends nothing for so long is away: a dump never waits for rows or locks of tables.
 _SILENT_SECONDS_MAX = 60
 # So long may nobody pull: while the socket is full, the server waits, by default for one minute (net_write_timeout).
@@ -37,9 +37,6 @@ _ACCESS = {1045, 1227}
 _BROKEN_OFF = "truncated in the middle of event"
 # A place behind the end of a file: MariaDB, MySQL.
 _BEHIND_THE_END = ("impossible position", "position > file size")
-
-Opens = Callable[[], Session]
-"""Opens a session for one dump, as `opened` does."""
 
 
 class Dump:
@@ -55,7 +52,7 @@ class Dump:
         self._session = session
         self._decoder = decoder
         decoder.folds = session.folds
-        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._buffer = memoryview(bytearray(min(_FIRST_BYTES, _READ_BYTES)))
 
     def pull(self) -> int:
         """Read the socket once, and decode that: how many bytes came, 0 when the dump is over.
@@ -72,7 +69,7 @@ class Dump:
             raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
         try:
             decoder.feed(self._buffer[:size])
-        except (WireError, Unsupported, AlteredUnseen) as error:
+        except (WireError, Unsupported) as error:
             error.place = str(decoder.at)
             raise
         except ServerSaid as error:
@@ -85,12 +82,19 @@ class Dump:
             raise Diverged(
                 f"shard {endpoint.shard}: {error}: the log is another one; {COPY_AGAIN}"
             ) from error
+        if size == len(self._buffer) < _READ_BYTES:
+            self._buffer = memoryview(bytearray(_READ_BYTES))
         return size
 
 
-def opened(endpoint: Endpoint, server: Server | None) -> Session:
-    """A session for one dump. Raises as `connect`."""
-    session = connect(endpoint, server, read_seconds=_SILENT_SECONDS_MAX)
+def session_for_dump(endpoint: Endpoint, server: Server | None) -> Session:
+    """A session that may still be asked, and then read a dump. Raises as `connect`."""
+    return connect(endpoint, server, read_seconds=_SILENT_SECONDS_MAX)
+
+
+def opened(endpoint: Endpoint, server: Server | None, session: Session | None = None) -> Session:
+    """A session for one dump: `session`, of `session_for_dump`, if there is one. Raises as `connect`."""
+    session = session or session_for_dump(endpoint, server)
     try:
         announce(session)
     except BaseException:
@@ -100,12 +104,18 @@ def opened(endpoint: Endpoint, server: Server | None) -> Session:
 
 
 @contextmanager
-def dumping(endpoint: Endpoint, opens: Opens, start: LogOffset, decoder: LogDecoder) -> Iterator[Dump]:
+def dumping(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset,
+    decoder: LogDecoder,
+    session: Session | None = None,
+) -> Iterator[Dump]:
     """A dump from `start` into `decoder`. Its session is given up on every way out: a dump is its last command.
 
-    Raises as `opens`, and CutMissed where no dump can start.
+    `session`: as for `opened`. Raises as that, and CutMissed where no dump can start.
     """
-    session = opens()
+    session = opened(endpoint, server, session)
     try:
         if start.offset > DUMP_OFFSET_MAX:
             raise CutMissed(

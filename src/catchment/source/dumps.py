@@ -1,5 +1,7 @@
 """Which dump follows one that is over, until the log has been read to where it was to be."""
 
+from contextlib import AbstractContextManager
+
 from catchment.model.errors import (
     COPY_AGAIN,
     NEW_FEED,
@@ -11,11 +13,10 @@ from catchment.model.errors import (
 )
 from catchment.model.position import LogOffset, Server, reaches
 from catchment.model.source import Endpoint
-from catchment.source.dump import Dump
+from catchment.source.dump import Dump, dumping
 from catchment.source.offsets import log_files, snapshot_offset, snapshot_session
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 from catchment.wire.log.decoder import LogDecoder
-from catchment.wire.log.facts import LogFile
 
 _FILE_START = 4
 _DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log in
@@ -24,11 +25,18 @@ _DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log i
 class Dumps:
     """Follows the dumps of one decoder, over those that end early and files that a crash has cut off inside an event.
 
-    `to_the_end`: to where the log ends now, or beyond; else to the decoder's stop. Raises SourceError.
+    `to_the_end`: to where the log ends now, or beyond; else to the decoder's stop. `session`: for the first dump.
+    Raises SourceError.
     """
 
     def __init__(
-        self, endpoint: Endpoint, server: Server | None, decoder: LogDecoder, *, to_the_end: bool
+        self,
+        endpoint: Endpoint,
+        server: Server | None,
+        decoder: LogDecoder,
+        *,
+        to_the_end: bool,
+        session: Session | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._server = server
@@ -37,16 +45,31 @@ class Dumps:
         self._end = _visible_end(endpoint, server) if to_the_end else None
         self._crashed = False
         self._ended = 0
+        self._session = session
+
+    def dump(self, start: LogOffset) -> AbstractContextManager[Dump]:
+        """A dump from there into the decoder. Raises as `dumping`."""
+        session, self._session = self._session, None
+        return dumping(self._endpoint, self._server, start, self._decoder, session)
+
+    def must_follow(self, dump: Dump) -> None:
+        """Raise CorruptLog where the file before that of a dump is cut off, and no server start began this one. Its
+        format event says so (`created`), which comes before all others."""
+        name = dump.start.file
+        if self._crashed and any(file.name == name and file.created == 0 for file in self._decoder.files):
+            raise CorruptLog(
+                f"shard {self._endpoint.shard}: the log file before {name} breaks off inside an event, but no server "
+                f"start began {name}: the log is damaged; start {NEW_FEED} to copy again"
+            )
 
     def start_behind(self, dump: Dump) -> LogOffset | None:
         """Where the next dump starts, for which the decoder is made ready; None when no more is to be read.
 
-        Raises CorruptLog when the file behind one that is cut off was not begun by a server start. Raises CutMissed
-        when the server ends dumps before the end of the log, ConnectionLost when it did so inside a group.
+        Raises CorruptLog as `must_follow`. Raises CutMissed when the server ends dumps before the end of the log,
+        ConnectionLost when it did so inside a group.
         """
         decoder, endpoint = self._decoder, self._endpoint
-        if self._crashed:
-            _must_follow_a_crash(endpoint, dump.start.file, decoder.files)
+        self.must_follow(dump)
         self._crashed = dump.broken_off
         if self._crashed:
             at = LogOffset(_next_file(endpoint, self._server, decoder.at), _FILE_START)
@@ -118,11 +141,3 @@ def _next_file(endpoint: Endpoint, server: Server | None, at: LogOffset) -> str:
             f"MASTER), or lost its end; {COPY_AGAIN}"
         )
     return files[files.index(at.file) + 1]
-
-
-def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) -> None:
-    if any(file.name == name and file.created == 0 for file in files):
-        raise CorruptLog(
-            f"shard {endpoint.shard}: the log file before {name} breaks off inside an event, but no server "
-            f"start began {name}: the log is damaged; start {NEW_FEED} to copy again"
-        )

@@ -1,7 +1,6 @@
 """The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import pyarrow.compute as pc
@@ -10,73 +9,39 @@ from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.chunk import Bound, chunk_key
-from catchment.model.cut import Cut
 from catchment.model.definition import Definition
-from catchment.model.epoch import Manifest, TableDelta
-from catchment.model.epoch_number import epoch_number
-from catchment.model.errors import ConfigError, CutMissed, NothingVisible, Retry, ServerSaid, Unsupported
+from catchment.model.epoch import Manifest
+from catchment.model.errors import CutMissed, NothingVisible, Retry, ServerSaid, Unsupported
 from catchment.model.image import SIDE
-from catchment.model.position import GtidList, LogOffset, Position, Server
-from catchment.model.shard import Copy, ShardState
+from catchment.model.position import GtidList, LogOffset, Position
 from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, Table, TableId, Wording
-from catchment.model.treatment import PLAIN, Treatment
+from catchment.model.table import RESERVED, Table, TableId
 from catchment.rewind.states import BEFORE
 from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvents
 from catchment.schema.existence import new_in
 from catchment.schema.redeclared import REDEFINED
-from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
-from catchment.source.catalog import list_tables, read_tables
-from catchment.source.comments import Found, commented, read_comments
-from catchment.source.definitions_at import definitions_needed
+from catchment.source.catalog import listed_tables, parted
+from catchment.source.declared import Declared, read_declared
+from catchment.source.definitions_at import definitions_at, describes_itself
 from catchment.source.each_shard import each_shard
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
+from catchment.source.foreign_keys import NO_KEYS, declared_keys
 from catchment.source.log import read_facts, read_log
-from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
+from catchment.source.offsets import ask_resets, open_xa, snapshot_offset
+from catchment.source.origin import Origin, first_manifest
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
-from catchment.source.wording import read_wordings
 from catchment.wire.cells.types import logged_as_binary
-from catchment.wire.log.facts import Images
+from catchment.wire.log.facts import Images, PartialImage, Unreadable
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
-
-
-@dataclass(frozen=True)
-class Origin:
-    """A shard at its first cut: `newest`, the largest key of each table; `left`, the tables of which it is not known or
-    may have gone since."""
-
-    position: Position
-    tables: dict[TableId, Table]
-    estimates: dict[TableId, int]
-    newest: dict[TableId, Bound | None]
-    definitions: tuple[Definition, ...]
-    left: frozenset[TableId]
-    comments: Found
-    wordings: Mapping[TableId, Wording]
-
-    @property
-    def state(self) -> ShardState:
-        """The shard with nothing copied."""
-        copies = tuple(self._copy(table) for table in sorted(self.tables))
-        return ShardState(self.position, self.position.at, copies, self.definitions)
-
-    def _copy(self, table: TableId) -> Copy:
-        if table in self.left:  # at the cut its largest key was perhaps another one
-            return Copy(table, rows_expected=self.estimates[table])
-        newest = self.newest[table]
-        return Copy(
-            table,
-            born_after=newest,
-            done=newest is None,
-            rows_expected=self.estimates[table] if newest else 0,
-        )
+# Of a log: from where, and to where; None for its end.
+_Stretch = tuple[LogOffset, LogOffset | None]
 
 
 def originate(
@@ -85,53 +50,20 @@ def originate(
     chosen: Callable[[TableId], bool],
     after: int,
     reserved: Collection[str] = RESERVED,
-    treatment: Callable[[TableId], Treatment] = lambda table: PLAIN,
 ) -> Manifest:
-    """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
+    """The manifest of epoch zero, of all tables that are chosen. `reserved`: names that no column may have.
 
-    `reserved`: names that no column may have; by default those of the lake's own. `treatment`: what the feed makes
-    of a table.
-
-    Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
-    definitions differ.
+    Raises as `first_manifest`, Unsupported for a table that cannot be carried, and SourceError.
     """
     origins = each_shard(endpoints, lambda shard: origin_of(endpoints[shard], chosen, reserved))
-    must_be_apart({shard: origin.position for shard, origin in origins.items()})
-    by_table: dict[TableId, dict[str, Table]] = {}
-    wordings: dict[TableId, dict[str, Wording]] = {}
-    for shard, origin in origins.items():
-        for table in origin.tables.values():
-            by_table.setdefault(table.id, {})[shard] = table
-            wordings.setdefault(table.id, {})[shard] = origin.wordings[table.id]
-    if not by_table:
-        raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
-    comments = [origin.comments for origin in origins.values()]
-    shapes = tuple(
-        commented(first_shape(merge(tables), tables, treatment(table), wordings[table]), comments)
-        for table, tables in sorted(by_table.items())
-    )
-    now = world.now_us()
-    epoch = max(epoch_number(now // 1_000_000), after + 1)
-    return Manifest(
-        feed=feed,
-        previous=0,
-        window_us=0,
-        cut=Cut(epoch, now, {shard: origin.state for shard, origin in origins.items()}),
-        shapes=shapes,
-        deltas=tuple(TableDelta(shape, ()) for shape in shapes),
-    )
+    return first_manifest(feed, origins, after)
 
 
-def must_be_apart(positions: Mapping[str, Position]) -> None:
-    """Raise ConfigError for two shards that are one server: every row of it would be in the lake twice."""
-    first: dict[Server, str] = {}
-    for shard, position in positions.items():
-        other = first.setdefault(position.server, shard)
-        if other != shard:
-            raise ConfigError(
-                f"shards {other} and {shard} are one server, {position.server}: its rows would be copied twice; "
-                "correct host and port of one of them or, if they are two servers, give each a server_id of its own"
-            )
+def origins_of(endpoints: Mapping[str, Endpoint], chosen: Callable[[TableId], bool]) -> dict[str, Origin]:
+    """Where a feed of these tables begins, with the tables of each shard that it cannot carry. Raises SourceError."""
+    return each_shard(
+        endpoints, lambda shard: origin_of(endpoints[shard], chosen, RESERVED, refuses=False, keys=True)
+    )
 
 
 def origin_of(
@@ -140,21 +72,29 @@ def origin_of(
     reserved: Collection[str],
     *,
     copies: bool = True,
+    refuses: bool = True,
+    keys: bool = False,
 ) -> Origin:
     """Where a shard begins. Without `copies` no row is to be copied, and nothing is asked of single tables: they are as
-    empty ones. Raises CutMissed where a table was altered meanwhile, and SourceError."""
-    with connect(endpoint) as session:
-        estimates = list_tables(session, chosen)
-        tables = _carried(read_tables(session, estimates, reserved))
-        wordings = read_wordings(session, tables)
+    empty ones. `refuses`: one table that cannot be carried is an error; else it is left out. `keys`: the shard is asked
+    for foreign keys. Raises CutMissed where a table was altered meanwhile, and SourceError."""
+    with connect(endpoint, snapshots=True) as session:
+        listed = listed_tables(session, chosen)
+        unusable, estimates = parted(listed)
+        faults, declared = parted(read_declared(session, estimates, reserved))
+        unusable |= faults
+        if refuses and unusable:
+            raise next(unusable[table] for table in listed if table in unusable)
+        tables = {table: one.table for table, one in declared.items()}
         position = first_position(session)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest, busy = (
             _newest_keys(session, tables.values()) if copies else (dict.fromkeys(tables), frozenset())
         )
-        comments = read_comments(session, tables)
-        again, worded = read_tables(session, tables), read_wordings(session, tables)
-        altered = [t for t in tables if (again[t], worded[t]) != (tables[t], wordings[t])]
+        again = read_declared(session, tables)
+        children = declared_keys(session, tables) if keys else NO_KEYS
+        described = describes_itself(session)
+        altered = [table for table in tables if not _is_same(declared[table], again[table])]
     if altered:
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the first cut was taken; begin again"
@@ -164,10 +104,30 @@ def origin_of(
     # The feed follows those from their CREATE on. It cannot begin with none.
     tables = {table: known for table, known in tables.items() if table not in came} or tables
     left = _emptied_since(endpoint, position, tables, behind)
-    definitions = definitions_needed(endpoint, position, tables)
+    definitions = () if described else definitions_at(endpoint, position, tables)
     if copies:
-        left |= busy | _left_by_rows(endpoint, position, tables, definitions)
-    return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
+        # What came later than `behind` came later than the SELECTs.
+        stretches: list[_Stretch] = [(one.start, one.end) for one in position.prepared]
+        if behind.groups:
+            stretches.append((position.at, None))
+        left |= busy | _left_by_rows(endpoint, position, stretches, tables, definitions)
+    return Origin(
+        position=position,
+        tables=tables,
+        estimates=dict.fromkeys(unusable, 0) | estimates,
+        newest=newest,
+        definitions=definitions,
+        left=left,
+        comments={table: one.comments for table, one in declared.items()},
+        wordings={table: one.wording for table, one in declared.items()},
+        unusable=unusable,
+        keys=children,
+    )
+
+
+def _is_same(before: Declared, now: Declared | Unsupported) -> bool:
+    """Whether a table is declared as before. Its comments are for people."""
+    return isinstance(now, Declared) and (now.table, now.wording) == (before.table, before.wording)
 
 
 def _newest_keys(
@@ -187,27 +147,19 @@ def _newest_keys(
     return newest, frozenset(busy)
 
 
-def _carried(found: Mapping[TableId, Table | Unsupported]) -> dict[TableId, Table]:
-    """Raises the first error."""
-    tables = {}
-    for table, read in found.items():
-        if isinstance(read, Unsupported):
-            raise read
-        tables[table] = read
-    return tables
-
-
 def first_position(session: Session) -> Position:
-    """A verified position at which a shard can begin: it is proven sealed. Raises NothingVisible where none can be."""
-    endpoint, server = session.endpoint, session.server
+    """A verified position at which a shard can begin: it is proven sealed. Raises NothingVisible where none can be.
+
+    `session`: one for snapshots."""
     resets = ask_resets(session)
-    sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
+    sealed = mysql_position(session) if session.server.mysql else _sealed_position(session)
     return msgspec.structs.replace(sealed, resets=resets)
 
 
 def _left_by_rows(
     endpoint: Endpoint,
     position: Position,
+    stretches: Iterable[_Stretch],
     tables: Mapping[TableId, Table],
     definitions: Sequence[Definition],
 ) -> frozenset[TableId]:
@@ -221,11 +173,12 @@ def _left_by_rows(
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
     )
-    prepared = [(one.start, one.end) for one in position.prepared]
     left: set[TableId] = set()
-    for start, stop in (*prepared, (position.at, None)):
+    for start, stop in stretches:
         with read_log(endpoint, position.server, start, stop, wanted) as log:
             left |= {read.table.id for read in log.images() if _has_gone(read)}
+        # Of rows that cannot be read it is not known which keys went.
+        left |= {one.table for one in log.stretch.facts if isinstance(one, PartialImage | Unreadable)}
     return frozenset(left)
 
 
@@ -266,20 +219,19 @@ def _emptied_since(
     return frozenset(emptied)
 
 
-def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
+def _sealed_position(session: Session) -> Position:
     """A position that is proven sealed, reached from the start of its file.
 
     XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
     """
-    with snapshot_session(endpoint, server) as session:
-        for attempt in range(SEAL_ATTEMPTS):
-            older = attempt >= NEWEST_FILE_ATTEMPTS
-            position = _try_to_seal(session, in_older_file=older)
-            if position is not None:
-                return position
-            world.sleep(0.05)
+    for attempt in range(SEAL_ATTEMPTS):
+        older = attempt >= NEWEST_FILE_ATTEMPTS
+        position = _try_to_seal(session, in_older_file=older)
+        if position is not None:
+            return position
+        world.sleep(0.05)
     raise NothingVisible(
-        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
+        f"shard {session.endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)? If the server is at rest, commit any transaction there, then start again"
     )
 

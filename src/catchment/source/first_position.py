@@ -18,7 +18,7 @@ from catchment.model.position import (
 )
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
-from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.source.offsets import open_xa, snapshot_offset
 from catchment.source.pending import must_know_pending
 from catchment.source.session import Session
 from catchment.source.stretch import Stretch
@@ -30,25 +30,25 @@ _NAMED_MAX = 5
 _FILE_START = 4
 
 
-def mysql_position(endpoint: Endpoint, server: Server) -> Position:
-    """A position of MySQL that is proven sealed, reached from the start of its file.
+def mysql_position(session: Session) -> Position:
+    """A position of MySQL that is proven sealed, reached from the start of its file. `session`: one for snapshots.
 
     XA RECOVER is empty before and after, as on MariaDB. Raises NothingVisible when commits hang, and CutMissed.
     """
-    with snapshot_session(endpoint, server) as session:
-        end: LogOffset | None = None
-        for _ in range(SEAL_ATTEMPTS):
-            if end is None:
-                await_no_xa(session)
-                end = snapshot_offset(session)
-                pending = must_know_pending(session)
-            now = must_know_pending(session)
-            # XA prepared before the end was read, perhaps; or no dump can start there, until a new file begins.
-            if pending.xids or now.xids or end.offset > DUMP_OFFSET_MAX:
-                end = None
-            elif pending.over(now):
-                return _at(endpoint, server, end)
-            world.sleep(_PAUSE_SECONDS)
+    endpoint, server = session.endpoint, session.server
+    end: LogOffset | None = None
+    for _ in range(SEAL_ATTEMPTS):
+        if end is None:
+            await_no_xa(session)
+            end = snapshot_offset(session)
+            pending = must_know_pending(session)
+        now = must_know_pending(session)
+        # XA prepared before the end was read, perhaps; or no dump can start there, until a new file begins.
+        if pending.xids or now.xids or end.offset > DUMP_OFFSET_MAX:
+            end = None
+        elif pending.over(now):
+            return _at(endpoint, server, end)
+        world.sleep(_PAUSE_SECONDS)
     raise NothingVisible(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"

@@ -4,20 +4,20 @@ information_schema shows foreign keys only to users that may write; SHOW CREATE 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec.structs import replace
 
 from catchment.model.epoch import Manifest
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.foreign_key import Does, ForeignKey
-from catchment.model.source import Endpoint
+from catchment.model.shard import ShardState
 from catchment.model.table import TableId
 from catchment.schema.foreign_keys import Columns, columns_of, named, refusal, unfollowed
 from catchment.source.bounds import source_name
-from catchment.source.each_shard import each_shard
-from catchment.source.session import Session, answer_behind, connect
+from catchment.source.session import Session, answer_behind
 
 _NAME = r"`(?:[^`]|``)+`"
 _LIST = rf"\(({_NAME}(?:, ?{_NAME})*)\)"
@@ -61,72 +61,85 @@ def logs_children(session: Session) -> bool:
     return row is None or str(row[1]).upper() == "OFF"
 
 
-def cascading(session: Session, tables: Mapping[TableId, Columns]) -> list[Cascading]:
-    """All keys of these tables that change rows; none where the server logs what they do. Raises SourceError.
+@dataclass(frozen=True, slots=True)
+class DeclaredKeys:
+    """What tables declare: the keys of each that change rows, with the names that it has for columns, and which of them
+    have generated columns."""
 
-    `tables`: as `schema.foreign_keys.refusal` has it.
-    """
-    if logs_children(session):
-        return []
-    session.rows("SET sql_quote_show_create = 1")
-    declared = [one for table in sorted(tables) for one in _declared(session, table)]
-    keys = [one.key for one in declared]
-    computed = {table for table in {key.child for key in keys} if _computes(session, table)}
-    found = []
-    for one in declared:
-        refused, key = one.refused or refusal(one.key, tables), one.key
-        if not refused:
-            why = unfollowed(key, tables, key.child in computed, keys)
-            key = replace(named(key, tables), unfollowed=why)
-        found.append(Cascading(key, one.said, refused))
-    return found
+    keys: Mapping[TableId, tuple[Cascading, ...]]
+    computed: frozenset[TableId]
+
+    def among(self, tables: Mapping[TableId, Columns]) -> list[Cascading]:
+        """All keys of these tables, which are some of those asked for. `tables`: as `schema.foreign_keys.refusal` has
+        it."""
+        declared = [one for table in sorted(tables) for one in self.keys.get(table, ())]
+        keys = [one.key for one in declared]
+        found = []
+        for one in declared:
+            refused, key = one.refused or refusal(one.key, tables), one.key
+            if not refused:
+                why = unfollowed(key, tables, key.child in self.computed, keys)
+                key = replace(named(key, tables), unfollowed=why)
+            found.append(Cascading(key, one.said, refused))
+        return found
+
+    def usable_among(self, tables: Mapping[TableId, Columns]) -> "KeysAmong":
+        """Those of the tables that are left without the ones refused. `tables`: as for `among`."""
+        refused: dict[TableId, str] = {}
+        while True:
+            found = self.among({table: columns for table, columns in tables.items() if table not in refused})
+            if all(not one.refused for one in found):
+                return KeysAmong(tuple(found), refused)
+            refused |= {one.key.child: one.why for one in found if one.refused}
+
+    def carried(self, shard: str, tables: Mapping[TableId, Columns]) -> tuple[ForeignKey, ...]:
+        """The keys between tables that a feed carries from a shard. Raises Unsupported for a child that it cannot."""
+        found = self.among(tables)
+        for one in found:
+            if one.refused:
+                raise Unsupported(f"shard {shard}, {one.key.child}: {one.why}; {REMEDY}")
+        return tuple(one.key for one in found)
 
 
 @dataclass(frozen=True, slots=True)
 class KeysAmong:
     """The keys between tables of a shard; and the tables that cannot be carried because of keys, with the reasons."""
 
-    keys: tuple[ForeignKey, ...]
+    keys: tuple[Cascading, ...]
     refused: Mapping[TableId, str]
 
 
-def keys_among(session: Session, tables: Mapping[TableId, Columns]) -> KeysAmong:
-    """Those of the tables that are left without the ones refused. Raises SourceError."""
-    refused: dict[TableId, str] = {}
-    while True:
-        left = {table: columns for table, columns in tables.items() if table not in refused}
-        found = cascading(session, left)
-        if all(not one.refused for one in found):
-            return KeysAmong(tuple(one.key for one in found), refused)
-        refused |= {one.key.child: one.why for one in found if one.refused}
+NO_KEYS: Final = DeclaredKeys({}, frozenset())
 
 
-def uncarried(session: Session, tables: Mapping[TableId, Columns]) -> Mapping[TableId, str]:
-    """The tables that cannot be carried because of foreign keys, and their children; and why."""
-    return keys_among(session, tables).refused
+def declared_keys(session: Session, tables: Iterable[TableId]) -> DeclaredKeys:
+    """The keys of some tables; none where the server logs what they do. Raises SourceError."""
+    if logs_children(session):
+        return NO_KEYS
+    session.rows("SET sql_quote_show_create = 1")
+    asked = ((table, tuple(_declared(session, table))) for table in sorted(tables))
+    found = {table: keys for table, keys in asked if keys}
+    children = {one.key.child for keys in found.values() for one in keys}
+    return DeclaredKeys(found, frozenset(table for table in children if _computes(session, table)))
 
 
-def carried_keys(session: Session, tables: Mapping[TableId, Columns]) -> tuple[ForeignKey, ...]:
-    """The keys between tables that a feed carries. Raises Unsupported for a child that it cannot."""
-    found = cascading(session, tables)
-    for one in found:
-        if one.refused:
-            raise Unsupported(f"shard {session.endpoint.shard}, {one.key.child}: {one.why}; {REMEDY}")
-    return tuple(one.key for one in found)
+def cascading(session: Session, tables: Mapping[TableId, Columns]) -> list[Cascading]:
+    """All keys of these tables that change rows; none where the server logs what they do. Raises SourceError.
+
+    `tables`: as `schema.foreign_keys.refusal` has it.
+    """
+    return declared_keys(session, tables).among(tables)
 
 
-def with_keys(standing: Manifest, endpoints: Mapping[str, Endpoint]) -> Manifest:
-    """A manifest with the keys that each shard has now; raises SourceError."""
+def with_keys(standing: Manifest, declared: Mapping[str, DeclaredKeys]) -> Manifest:
+    """A manifest with the keys that each shard declares. Raises Unsupported for a table that cannot be carried."""
+    columns = columns_of(standing.shapes)
 
-    def asked(shard: str) -> tuple[ForeignKey, ...]:
-        here = {copy.table for copy in standing.cut.shards[shard].copies}
-        tables = columns_of(shape for shape in standing.shapes if shape.table in here)
-        with connect(endpoints[shard], standing.cut.shards[shard].position.server) as session:
-            return carried_keys(session, tables)
+    def of(shard: str, state: ShardState) -> ShardState:
+        here = {copy.table: columns[copy.table] for copy in state.copies}
+        return replace(state, keys=declared[shard].carried(shard, here))
 
-    states = standing.cut.shards
-    found = each_shard(states, asked)
-    shards = {shard: replace(state, keys=found[shard]) for shard, state in states.items()}
+    shards = {shard: of(shard, state) for shard, state in standing.cut.shards.items()}
     return replace(standing, cut=replace(standing.cut, shards=shards))
 
 

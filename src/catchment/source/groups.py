@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset
 
 _Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]
 _KINDS = tuple(GroupKind)
+# So many groups are added without arrays.
+_FEW = 32
 _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
 
 
@@ -53,6 +56,10 @@ class Tally:
 
     def add(self, batch: pa.RecordBatch, files: list[str]) -> pa.RecordBatch:
         """Take the batch, or as much of it as the budget allows; what was taken."""
+        if batch.num_rows == 0:
+            return batch
+        if batch.num_rows <= _FEW:
+            return self._add_few(batch, files)
         batch = self._within_budget(batch)
         if batch.num_rows == 0:
             return batch
@@ -80,6 +87,43 @@ class Tally:
         kind = _KINDS[int(column["kind"][-1])]
         self.last = LastGroup(place.start, place.end, kind, _gtid(column, -1))
         return batch
+
+    def _add_few(self, batch: pa.RecordBatch, files: list[str]) -> pa.RecordBatch:
+        """The same, one group after the other: arrays take longer for one than for a thousand."""
+        groups = batch.to_pylist() if self.held is None else []
+        if self.until is not None and self.held is None:
+            later = [n for n, group in enumerate(groups) if group["timestamp"] > self.until][:1]
+            if later:
+                self.held = groups[later[0]]["timestamp"]
+                groups = groups[: later[0]]
+        taken = 0
+        for group in groups:
+            if self.budget is not None and self.bytes >= self.budget:
+                break
+            self._add_one(group, files, first=not taken)
+            taken += 1
+        return batch.slice(0, taken)
+
+    def _add_one(self, group: dict[str, Any], files: list[str], *, first: bool) -> None:
+        """`first`: of its batch."""
+        self.bytes += group["end"] - group["start"]
+        if group["uuid"] is not None:
+            gtid = UuidGtid(_uuid(group["uuid"]), group["tag"] or "", group["sequence"])
+            self.first = gtid if first and self.first is None else self.first
+            self.named = self.named.union(GtidSet.of([(gtid.uuid, gtid.tag, (gtid.number, gtid.number))]))
+        file = LogOffset(files[group["file"]], group["end"])
+        place = GroupPlace(replace(file, offset=group["start"]), file, group["timestamp"])
+        if self.epoch is not None and self.boundary is None:
+            beyond = (file.number, file.offset) > (self.epoch.number, self.epoch.offset)
+            self.boundary = group["ordinal"] if beyond else None
+        if group["kind"] in _XA:
+            self.xa[group["ordinal"]] = place
+        self.count = group["ordinal"] + 1
+        self.event_time, self.last_file = group["timestamp"], group["file"]
+        self.newest_before = dict(self.newest)
+        named = Gtid(group["domain"], group["server_id"], group["sequence"])
+        self.newest[named.domain] = named
+        self.last = LastGroup(place.start, place.end, _KINDS[group["kind"]], named)
 
     def _within_budget(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.until is not None and self.held is None:

@@ -15,6 +15,7 @@ from catchment.model.epoch_number import second_text
 from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, LogRefused, Purged, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
+from catchment.source.dump import session_for_dump
 from catchment.source.log import read_facts
 from catchment.source.log_names import at_next_name
 from catchment.source.offsets import ask_resets, log_files
@@ -35,6 +36,18 @@ def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
         now = ask_resets(session)
     must_be_unbroken(endpoint, verified, now)
     return now
+
+
+def same_log(endpoint: Endpoint, verified: Position) -> tuple[Session, Resets]:
+    """As `must_be_same_log`, with the session that was asked: the caller reads the log on it, and gives it up."""
+    session = session_for_dump(endpoint, verified.server)
+    try:
+        now = ask_resets(session)
+        must_be_unbroken(endpoint, verified, now)
+    except BaseException:
+        session.abandon()
+        raise
+    return session, now
 
 
 def must_be_unbroken(endpoint: Endpoint, verified: Position, now: Resets) -> None:
@@ -59,10 +72,19 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> list[str]:
             if prepared.committed is None and prepared.start.file not in [file.file for file in files]:
                 raise purged_prepare(endpoint.shard, prepared)
         return [file.file for file in files]
-    if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
+    same = [file for file in files if file.base == verified.at.base]
+    if same and all(file.number > verified.at.number for file in same):
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
             f"is {files[0].file}: it was purged; {COPY_AGAIN}"
+        )
+    if files and not same:
+        # RESET MASTER keeps the name.
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, which has no log file of "
+            f"the name {verified.at.base} any more: it was restarted with another name for its log (log_bin), and its "
+            f"index lists files from {files[0].file} on: those before were purged, or it was given a new index; "
+            f"{COPY_AGAIN}; keep log files longer, and the index (log_bin_index) with them"
         )
     raise Diverged(
         f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {COPY_AGAIN}"
@@ -107,7 +129,8 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     if verified.at.file in names or not names:
         return verified
     oldest = LogOffset(names[0], _FILE_START)
-    if oldest.base != verified.at.base or oldest.number < verified.at.number:
+    # In files of another name the number says nothing; the list of GTIDs and the counts of RESET say it all.
+    if oldest.base == verified.at.base and oldest.number < verified.at.number:
         return verified
     head = read_facts(endpoint, verified.server, oldest, None, budget=1)
     if verified.server.gtids(head.files[0].gtid_list or "") != verified.gtids:

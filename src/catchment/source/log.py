@@ -1,7 +1,6 @@
 """Reads a shard's log, pulled: its images and groups, and the facts that prove where the reader stands."""
 
 from collections.abc import Generator, Iterator
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -13,9 +12,10 @@ from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
-from catchment.source.dump import Opens, dumping, opened
 from catchment.source.dumps import Dumps
 from catchment.source.groups import Tally
+from catchment.source.session import Session
+from catchment.source.standing import StandingDump
 from catchment.source.stretch import Stretch, stretch_of
 from catchment.source.wanted import Wanted
 from catchment.wire.log.decoder import LogDecoder
@@ -63,14 +63,25 @@ class LogReader(Iterator[Piece]):
     ) -> None:
         self.close()
 
-    def through(self, opens: Opens) -> Self:
-        """The same, with sessions that `opens` gives; call it in front of the first piece."""
-        self._reading.opens = opens
+    def along(self, standing: StandingDump | None) -> Self:
+        """The same from a dump that stands where it starts, if there is one; call it in front of the first piece.
+
+        Without a stop it then reads what has come, and the rest of the last group of that.
+        """
+        self._reading.standing = standing
+        return self
+
+    def on(self, session: Session) -> Self:
+        """The same on a session that was asked something before (`dump.session_for_dump`), which is the reader's from
+        here on; call it in front of the first piece."""
+        self._reading.session = session
         return self
 
     def close(self) -> None:
         """Leave, in the thread that pulls: the session is given up at once, and no piece follows."""
         self._pieces.close()
+        if (session := self._reading.taken_session()) is not None:
+            session.abandon()
 
     @property
     def stretch(self) -> Stretch:
@@ -147,7 +158,8 @@ class _Reading:
             behind=start.event if isinstance(start, Position) else None,
         )
         self.tally = tally
-        self.opens: Opens | None = None
+        self.standing: StandingDump | None = None
+        self.session: Session | None = None
         self._masks = wanted.masks
         self.read_bytes = 0
         self.over = False
@@ -156,6 +168,11 @@ class _Reading:
     @property
     def stretch(self) -> Stretch:
         return stretch_of(self.decoder, self.tally, self.start, self.read_bytes, over=self.over)
+
+    def taken_session(self) -> Session | None:
+        """The session that no dump has yet, which is the caller's now."""
+        session, self.session = self.session, None
+        return session
 
     @property
     def due(self) -> bool:
@@ -178,16 +195,25 @@ class _Reading:
 def _pieces(reading: _Reading, endpoint: Endpoint, server: Server | None) -> Generator[Piece, None, None]:
     """The one loop over a log: pull a dump, hand on what it brought, go on with the next one."""
     decoder, tally = reading.decoder, reading.tally
-    dumps = Dumps(endpoint, server, decoder, to_the_end=reading.stop is None)
-    opens = reading.opens or partial(opened, endpoint, server)
-    at: LogOffset | None = decoder.begins
-    while at is not None:
-        with dumping(endpoint, opens, at, decoder) as dump:
-            while not tally.full and (size := dump.pull()):
+    if reading.standing is not None:
+        with reading.standing.into(decoder, to_stop=reading.stop is not None) as part:
+            while not tally.full and (size := part.pull()):
                 reading.read_bytes += size
                 if reading.due:
                     yield from reading.take()
-        at = dumps.start_behind(dump)
+    else:
+        session = reading.taken_session()
+        dumps = Dumps(endpoint, server, decoder, to_the_end=reading.stop is None, session=session)
+        at: LogOffset | None = decoder.begins
+        while at is not None:
+            with dumps.dump(at) as dump:
+                while not tally.full and (size := dump.pull()):
+                    # Before anything of a file is handed on that may not be the next one.
+                    dumps.must_follow(dump)
+                    reading.read_bytes += size
+                    if reading.due:
+                        yield from reading.take()
+            at = dumps.start_behind(dump)
     if not decoder.files:
         # So ends a dump whose thread is killed, by KILL QUERY or a shutdown, before it has sent a format event.
         raise ConnectionLost(f"shard {endpoint.shard}: the server ended a dump before it had begun")

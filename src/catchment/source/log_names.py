@@ -4,17 +4,32 @@ Numbers order the files of one name alone. The index orders all of them, which `
 of log leads from one name to another: a cut stands at the last group of a name, then at the head of the next file.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from catchment.model.cut import Cut
 from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged
 from catchment.model.gtidset import GtidSet
-from catchment.model.position import Gtids, LastGroup, LogOffset, Position
+from catchment.model.position import Gtids, LastGroup, LogOffset, Order, Position, relation
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
 
 _FILE_START = 4
+
+
+def order_by_index(files: Sequence[str], one: LogOffset, other: LogOffset) -> Order:
+    """How two places of a log lie to one another, in files of whatever names. `files`: all names, oldest first.
+
+    Servers purge the oldest files first: a file that is not listed came before all that are. CONCURRENT where neither
+    of two names is listed.
+    """
+    if one.base == other.base:
+        return relation(one, other)
+    here, there = (files.index(place.file) if place.file in files else -1 for place in (one, other))
+    if here == there:
+        return Order.CONCURRENT
+    return Order.BEFORE if here < there else Order.AFTER
 
 
 def rest_of_name(files: Collection[str], file: str) -> tuple[list[str], str] | None:
@@ -77,6 +92,20 @@ def at_next_name(endpoint: Endpoint, verified: Position, files: Collection[str])
             )
         verified = replace(verified, at=head, born=file.born, gtids=gtids, event=None)
     return verified
+
+
+def cut_at_next_names(cut: Cut, found: Mapping[str, Position]) -> Cut:
+    """A cut where some logs go on in files of another name.
+
+    A server begins such a file as it starts, and recovers before it answers anybody: all that lies in front of the file
+    is visible, but for the XA transactions of the position.
+    """
+    moved = cut.moved(found)
+    states = {
+        shard: state if state.sealed is not None else replace(state, sealed=state.position.at)
+        for shard, state in moved.shards.items()
+    }
+    return replace(moved, shards=states)
 
 
 def may_follow(before: Gtids, now: Gtids) -> bool:

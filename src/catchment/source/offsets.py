@@ -1,5 +1,6 @@
 """Reading where a shard's log stands, without waiting for commits."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from catchment.model.errors import SourceError
@@ -68,9 +69,13 @@ def log_files(session: Session) -> dict[str, int]:
 
 def log_bytes(session: Session, start: LogOffset, stop: LogOffset) -> int:
     """Bytes of log between two places; 0 where `stop` lies before `start`."""
+    return bytes_between(log_files(session) if start.file != stop.file else {}, start, stop)
+
+
+def bytes_between(sizes: Mapping[str, int], start: LogOffset, stop: LogOffset) -> int:
+    """The same, by the sizes of log files, as `log_files` has them."""
     between = stop.offset - start.offset
     if start.file != stop.file:
-        sizes = log_files(session)
         numbers = {name: LogOffset(name, 0).number for name in sizes}
         between += sum(
             sizes[name] for name, number in numbers.items() if start.number <= number < stop.number

@@ -4,13 +4,13 @@ Foreign errors become ours here and nowhere else.
 """
 
 import re
+import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from socket import socket
 from typing import Any
 
 import pymysql
-from pymysql.charset import charset_by_name
 from pymysql.connections import Connection
 from pymysql.cursors import DictCursor
 
@@ -25,6 +25,7 @@ from catchment.model.errors import (
 )
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
+from catchment.source import lenient
 from catchment.source.parting import NOTICED_SECONDS, has_ended
 from catchment.source.pinned import STATEMENT_SECONDS, session_settings, set_statement
 from catchment.source.tls import context_of
@@ -116,8 +117,11 @@ class _Plugins(dict[str, Any]):
 
 @contextmanager
 def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
-    """Turn what PyMySQL raises at a login plugin that it lacks or knows by half into SourceError. It raises errors of
-    its own, and of Python (RuntimeError without PyNaCl, AttributeError, IndexError)."""
+    """Turn what a server says to a login into LoginRefused: an account may be locked or expired, a host blocked.
+
+    What PyMySQL raises at a login plugin that it lacks or knows by half becomes SourceError. It raises errors of its
+    own, and of Python (RuntimeError without PyNaCl, AttributeError, IndexError).
+    """
     cause: Exception
     try:
         with mapped(endpoint, LoginRefused):
@@ -125,7 +129,7 @@ def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
         return
     except ServerSaid as error:
         if error.code not in _LOGIN:
-            raise
+            raise LoginRefused(f"{error}; the login of user {endpoint.user!r} is refused") from error
         said, cause = str(error.__cause__), error
     except CatchmentError:
         raise
@@ -195,6 +199,22 @@ class Session(Connection):
         raw: socket = self._sock  # type: ignore[attr-defined]
         return raw
 
+    def readable(self, seconds: float, beside: Sequence["Session"] = ()) -> Sequence["Session"]:
+        """Which of this session and those `beside` it have a `sock` of which nobody has read all, or one that the
+        server has closed; waits so many seconds for the first."""
+        by_number = {one.sock.fileno(): one for one in (self, *beside)}
+        # TLS has read ahead.
+        held = [
+            one for one in by_number.values() if (pending := getattr(one.sock, "pending", None)) and pending()
+        ]
+        if held:
+            return held
+        with mapped(self.endpoint):
+            poll = select.poll()
+            for number in by_number:
+                poll.register(number, select.POLLIN)
+            return [by_number[number] for number, _ in poll.poll(seconds * 1000)]
+
     def abandon(self) -> None:
         """Close the session while it is answering, or after.
 
@@ -213,7 +233,7 @@ class Session(Connection):
 
     def set_character_set(self, charset: str, collation: str | None = None) -> None:
         """What PyMySQL sends at a login, SET NAMES; here it is all of the settings."""
-        self.charset, self.encoding, self.collation = charset, charset_by_name(charset).encoding, collation
+        self.charset, self.encoding, self.collation = charset, lenient.NAME, collation
         self.query(set_statement(self.settings))
 
     @property
@@ -313,7 +333,7 @@ def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
         raise OtherServer(
             f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
             f"reading {expected}; "
-            "point the feed at the old server; or stop the feed and adopt this one: `catchment adopt FEED.yaml --shard "
+            "point the feed at the old server, or adopt this one: `catchment adopt FEED.yaml --shard "
             f"{endpoint.shard}` goes on if it has the old one's data and log, and with --copy also if it has a log of "
             "its own (a replica that was promoted)"
         )

@@ -64,6 +64,7 @@ class StoredAt:
         self.events = tuple(events)
         self._own: tuple[_Definition, ...] | None = None
         self._found: _Proof | None = None
+        self._asked = False
 
     def judged(self, event: SchemaEvent, chosen: Collection[TableId]) -> Effect:
         """What a statement of the stretch did to the chosen tables, by its rows too; raises SourceError."""
@@ -72,10 +73,17 @@ class StoredAt:
         if not isinstance(did, ByText) or did.shown or Act.NOT_KNOWN in text.kinds:
             return did
         proof = self._proof()
-        did = judged(text, event.effect, chosen, proof.objects, here=event.here)
+        did = self._by(proof, event, chosen)
+        if isinstance(did, Stop) and proof.objects.lacking and not self._asked:
+            self._keep(self._new())  # privileges may have been granted since the catalog was read
+            did = self._by(self._proof(), event, chosen)
+        return did
+
+    def _by(self, proof: _Proof, event: SchemaEvent, chosen: Collection[TableId]) -> Effect:
+        did = judged(event.text, event.effect, chosen, proof.objects, here=event.here)
         if isinstance(did, Stop):
             return did
-        reach = reached(text.names, proof.objects)
+        reach = reached(event.text.names, proof.objects)
         for at, definition in (*self._defining(), *proof.defining):
             if not reaches(event.at, at) and definition.takes_from(reach):
                 return not_shown(chosen, f"a statement at {at} may have changed since what it leads to")
@@ -87,7 +95,7 @@ class StoredAt:
         return self._own
 
     def _proof(self) -> _Proof:
-        """One that holds for every statement of the stretch. Privileges may be granted before the next one is read."""
+        """One that holds for every statement of the stretch."""
         if self._found is None:
             with _lock:
                 proof = _proofs.pop(self._endpoint, None)
@@ -95,16 +103,20 @@ class StoredAt:
                 proof = self._new()
             elif not reaches(proof.until, self.at):
                 proof = self._extended(proof)
-            self._found = proof
-            with _lock:
-                while len(_proofs) >= _SHARDS_MAX:
-                    _proofs.pop(next(iter(_proofs)))
-                if not proof.objects.lacking:
-                    _proofs[self._endpoint] = proof
+            return self._keep(proof)
         return self._found
+
+    def _keep(self, proof: _Proof) -> _Proof:
+        self._found = proof
+        with _lock:
+            while len(_proofs) >= _SHARDS_MAX:
+                _proofs.pop(next(iter(_proofs)))
+            _proofs[self._endpoint] = proof
+        return proof
 
     def _new(self) -> _Proof:
         """The log is read to its end before the catalog is, and what has come since behind it."""
+        self._asked = True
         before = read_facts(self._endpoint, self._server, self.at, None)
         with connect(self._endpoint, self._server) as session:
             objects = Objects.of(read_objects(session), mysql=session.mysql_version is not None)

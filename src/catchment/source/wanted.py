@@ -1,7 +1,7 @@
 """What a reader wants of a stretch of log."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from catchment.model.column_rule import MaskKey
@@ -10,6 +10,7 @@ from catchment.model.epoch import Shapes, TableShape
 from catchment.model.of_tables import Lazily
 from catchment.model.shard import Definitions
 from catchment.model.table import Kind, TableId
+from catchment.schema.follow import Followed
 from catchment.schema.shape import logged_kinds
 from catchment.wire.cells.masks import ColumnMasks
 from catchment.wire.log.facts import Ddl
@@ -44,7 +45,6 @@ class Wanted:
         definitions: Iterable[Definition] = (),
         *,
         before: Literal["full", "key"] = "key",
-        on_ddl: OnDdl | None = None,
         mask_key: MaskKey | None = None,
     ) -> "Wanted":
         """The rows of tables that the lake has. Of their columns it looks at those of tables that the log names."""
@@ -56,6 +56,9 @@ class Wanted:
             kinds=Lazily(known, lambda table: logged_kinds(known[table])),
             definitions=told.by_table,
             before=before,
-            on_ddl=on_ddl,
             masks=Lazily(known, lambda table: ColumnMasks(known[table].rules, mask_key)),
         )
+
+    def along(self, followed: Followed) -> "Wanted":
+        """The same of a stretch whose DDL is followed: what it says of columns holds for the rows behind it."""
+        return replace(self, on_ddl=followed.on_ddl, kinds=followed.kinds(self.kinds))

@@ -1,10 +1,11 @@
 """The state store's tables, and the one edge where errors of SQLAlchemy and its drivers become StateError.
 
 SQLite keeps its rollback journal (no WAL), so that between two writes the store is one file that can be
-copied. Every transaction opens a connection, which never makes a file. So a store that was deleted under a running feed
-is an error at once. Otherwise the feed would write into a file that nobody can see any more.
+copied. A connection never makes a file, and stays open as long as that file is the one at its path. So a store that
+was deleted under a running feed is an error at once. Otherwise the feed would write into a file that nobody can see.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    NullPool,
+    QueuePool,
     String,
     Table,
     create_engine,
@@ -32,7 +33,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError, NoSuchModuleError, SQLAlchemyError
 
 from catchment import world
 from catchment.model.errors import ConfigError, StateAway, StateError
@@ -46,6 +47,8 @@ _BUSY_SECONDS = 10.0
 _CONNECT_SECONDS = 10
 # Longer than a server waits for a lock of a row (innodb_lock_wait_timeout is 50 s): its own word comes first.
 _ANSWER_SECONDS = 60
+# Threads of a run use the store at the same time: its loop, who applies, the lease.
+_KEPT_OPEN = 4
 _MAKE_ATTEMPTS = 5
 _MAKE_PAUSE_SECONDS = 0.1
 _RECORD_BYTES_MAX = 2**32 - 1  # makes it a LONGBLOB on MySQL
@@ -252,6 +255,8 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, drivers) as fault:
+            if self.file is not None:
+                self._engine.dispose()  # the fault may be of the open file: the next transaction opens it again
             raise self._state_error(fault) from fault
 
     def _state_error(self, fault: Exception) -> StateError:
@@ -297,14 +302,51 @@ def _engine(url: URL) -> Engine:
     if file is None:
         return create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
 
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"file:{quote(str(file))}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False
-        )
-        connection.execute("PRAGMA synchronous=EXTRA")  # a commit survives a power cut just after it
-        connection.isolation_level = None  # the driver would leave SELECTs outside of transactions
-        return connection
-
-    engine = create_engine(url, creator=connect, poolclass=NullPool)
+    engine = create_engine(
+        url, creator=lambda: _opened(file), poolclass=QueuePool, pool_size=_KEPT_OPEN, max_overflow=-1
+    )
+    event.listen(engine, "checkout", lambda connection, *_: _must_be_the_file(connection, file))
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
+
+
+class _File(sqlite3.Connection):
+    """An open file. `seen`: by which process it was opened, and its device and number just before that."""
+
+    seen: tuple[int, int, int] | None = None
+
+
+def _opened(file: Path) -> _File:
+    seen = _seen(file)
+    connection = sqlite3.connect(
+        f"file:{quote(str(file))}?mode=rw",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        check_same_thread=False,
+        factory=_File,
+    )
+    connection.execute("PRAGMA synchronous=EXTRA")  # a commit survives a power cut just after it
+    connection.isolation_level = None  # the driver would leave SELECTs outside of transactions
+    connection.seen = seen
+    return connection
+
+
+def _must_be_the_file(connection: _File, file: Path) -> None:
+    """Have the pool open the file again where another one stands in its place: to what was moved away or deleted nobody
+    must write. No other file can have the number of one that is open. A connection is of no use to a process that was
+    forked since (SQLite: How To Corrupt, section 2.6).
+
+    Each transaction reads what it needs from the file, as if it had opened it: SQLite would take pages that it
+    remembers for those of a file that was damaged, or written over, in its place.
+    """
+    if connection.seen is None or connection.seen != _seen(file):
+        raise DisconnectionError(f"{file} is another file")
+    connection.execute("PRAGMA shrink_memory")
+
+
+def _seen(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return os.getpid(), found.st_dev, found.st_ino

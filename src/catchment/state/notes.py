@@ -1,5 +1,7 @@
 """Values of a feed's journal: how runs ended, and what troubles them."""
 
+from typing import Final
+
 import msgspec
 
 from catchment.model.birth import Birth
@@ -56,10 +58,14 @@ class RunNote(msgspec.Struct, frozen=True):
     strategy: Strategy = Strategy.REWIND
 
 
+# What cannot be read of a shard that may answer.
+LOG: Final = "its log"
+
+
 class Trouble(msgspec.Struct, frozen=True):
     """What fails since `since_us` (microseconds since 1970) in so many tries: a shard's clock, what is `away` (the
     state store, the lake), or without either the reading of an epoch. `kind` and `message` are those of the newest
-    error; `away` is set for a shard, too, where it does not answer."""
+    error; `away` is set for a shard, too, where it does not answer, and is LOG where its log cannot be read."""
 
     shard: str
     since_us: int
@@ -74,6 +80,8 @@ class Trouble(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         """Who is in trouble, without the reason."""
+        if self.shard and self.away == LOG:
+            return f"the log of shard {self.shard} cannot be read"
         if self.shard:
             return f"shard {self.shard} {'is away' if self.away else 'fails'}"
         return f"{self.away} is away" if self.away else "the epoch is read again"
@@ -81,7 +89,7 @@ class Trouble(msgspec.Struct, frozen=True):
     @property
     def key(self) -> tuple[str, str]:
         """What tells it from other troubles of the same time."""
-        return self.shard, "" if self.shard else self.away
+        return self.shard, self.away if self.away == LOG or not self.shard else ""
 
 
 class NotCarried(msgspec.Struct, frozen=True):

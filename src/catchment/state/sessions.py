@@ -39,6 +39,8 @@ _CLAIM = insert(session_table)
 _LOCK = update(version_table).values(version=version_table.c.version)
 
 Decide = Callable[[Sequence[Claim]], Sequence[Claim]]
+# Of runs: how often their leases were renewed, and since when that has been so (steady seconds).
+_Renewals = dict[tuple[str, int], tuple[int | None, float]]
 
 
 class Claims:
@@ -46,7 +48,7 @@ class Claims:
 
     def __init__(self, store: Store, fence: int, servers: Collection[str]) -> None:
         self._store, self._fence, self._servers = store, fence, sorted(servers)
-        self._renewed: dict[tuple[str, int], tuple[int | None, float]] = {}
+        self._renewed: _Renewals = {}
         self.seen: Sequence[Claim] = ()  # those that counted when this run looked last
 
     @property
@@ -92,26 +94,25 @@ class Claims:
     def _living(self, connection: Connection) -> tuple[list[Claim], set[tuple[str, int]]]:
         """The claims that count, and the runs of which none does any more."""
         living, gone = [], set()
+        renewed: _Renewals = {}
         for *columns, fence, owner, renewals in connection.execute(_CLAIMS, {"servers": self._servers}):
             claim = Claim(*columns)
             # The claim of an earlier run of its feed, or of a feed without a lease, is renewed by nobody.
             count = renewals if fence == claim.fence else None
             ended = count is not None and not owner
-            if claim.run == self.run or not (ended or self._stands_still(claim.run, count)):
+            if claim.run == self.run or not (ended or self._stands_still(renewed, claim.run, count)):
                 living.append(claim)
             else:
                 gone.add(claim.run)
-        self.seen = living
+        self.seen, self._renewed = living, renewed
         return living, gone
 
-    def _stands_still(self, run: tuple[str, int], count: int | None) -> bool:
-        """Whether a count of renewals has been the same for as long as a lease lasts."""
+    def _stands_still(self, renewed: _Renewals, run: tuple[str, int], count: int | None) -> bool:
+        """Whether a count of renewals has been the same for as long as a lease lasts. It is noted in `renewed`."""
         now = world.steady_seconds()
-        known, since = self._renewed.get(run, (None, now))
-        if run not in self._renewed or known != count:
-            self._renewed[run] = count, now
-            return False
-        return now - since > LEASE_SECONDS
+        known, since = self._renewed.get(run, (count, now))
+        renewed[run] = count, since if known == count else now
+        return now - renewed[run][1] > LEASE_SECONDS
 
 
 def claims_beside(connection: Connection, feed: str) -> list[Claim]:

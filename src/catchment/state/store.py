@@ -46,6 +46,7 @@ class Store:
         self.patience = patience
         self._manifests: Base[Manifest] | None = None
         self._commits: Base[Commit] | None = None
+        self._put_last: tuple[int, str] | None = None  # epoch and digest of a manifest
 
     @classmethod
     def open(cls, url: str, feed: str, *, create: bool = True, patience: Patience | None = None) -> Self:
@@ -73,7 +74,8 @@ class Store:
             # A plan that came to nothing: a cut that was missed, or one whose log held nothing new.
             later = {"of": self.feed, "what": _PLAN, "at": newest or 0}
             connection.execute(statements.DELETE_LATER, later)
-            self._put(connection, _PLAN, plan.epoch, whole(plan))
+            mark_layout(connection)
+            self._insert(connection, _PLAN, plan.epoch, whole(plan))
 
     @patient
     def put_manifest(self, manifest: Manifest, fence: int) -> str:
@@ -88,10 +90,13 @@ class Store:
                         f"epoch {epoch_text(manifest.epoch)} of feed {self.feed} has another manifest already"
                     )
                 return digest(known)
-            record, base = encoded(manifest, self._there(connection, _MANIFEST, self._manifests))
-            self._put(connection, _MANIFEST, manifest.epoch, record)
-        self._manifests = base
-        return digest(record)
+            known_base = self._there(connection, _MANIFEST, self._manifests)
+            if known_base is None:  # else the store was marked with that one
+                mark_layout(connection)
+            record, base = encoded(manifest, known_base)
+            self._insert(connection, _MANIFEST, manifest.epoch, record)
+        self._manifests, self._put_last = base, (manifest.epoch, digest(record))
+        return self._put_last[1]
 
     @patient
     def put_commit(self, commit: Commit, fence: int, *, keep: int = KEEP_COMMITS) -> None:
@@ -103,7 +108,10 @@ class Store:
                 raise StateError(
                     f"epoch {epoch_text(commit.epoch)} of feed {self.feed} is committed without its manifest"
                 )
-            record, base = encoded(commit, self._there(connection, _COMMIT, self._commits))
+            known_base = self._there(connection, _COMMIT, self._commits)
+            if known_base is None:
+                mark_layout(connection)
+            record, base = encoded(commit, known_base)
             self._put(connection, _COMMIT, commit.epoch, record)
             self._trim(connection, keep)
         self._commits = base
@@ -114,6 +122,7 @@ class Store:
         `commit.digest` is not its own."""
         with self.database.transaction() as connection:
             self.guard(connection, fence)
+            mark_layout(connection)
             self._put(connection, _MANIFEST, manifest.epoch, whole(manifest))
             self._put(connection, _COMMIT, commit.epoch, whole(commit))
             self._trim(connection, KEEP_COMMITS)
@@ -146,7 +155,12 @@ class Store:
 
     @patient
     def digest(self, epoch: int) -> str:
-        """The digest of the record of an epoch's manifest; raises StateError when there is none (any more)."""
+        """The digest of the record of an epoch's manifest; raises StateError when there is none (any more).
+
+        Of the manifest that was put last it is known. `put_commit` sees whether the store still has that one.
+        """
+        if self._put_last is not None and self._put_last[0] == epoch:
+            return self._put_last[1]
         with self.database.snapshot() as connection:
             record = self._record(connection, _MANIFEST, epoch)
         if record is None:
@@ -181,8 +195,12 @@ class Store:
             )
 
     def _put(self, connection: Connection, kind: str, epoch: int, record: bytes) -> None:
-        mark_layout(connection)
+        """Write a record, in the place of another one of the epoch if there is one."""
         connection.execute(statements.DELETE_RECORD, {"of": self.feed, "what": kind, "at": epoch})
+        self._insert(connection, kind, epoch, record)
+
+    def _insert(self, connection: Connection, kind: str, epoch: int, record: bytes) -> None:
+        """Write a record of an epoch that has none of its kind."""
         row = {"feed": self.feed, "kind": kind, "epoch": epoch, "record": record}
         connection.execute(statements.INSERT_RECORD, row)
 

@@ -17,7 +17,7 @@ from catchment.model.table import ShardTable, TableId
 from catchment.model.table_state import TableState, state_with
 from catchment.model.throttle import Throttled
 from catchment.state.moments import time_text
-from catchment.state.notes import Trouble
+from catchment.state.notes import LOG, Trouble
 from catchment.watch.report import Report, Rest
 
 Event = dict[str, object]
@@ -107,7 +107,7 @@ class EventLines:
                 continue
             why: Event = {"since": time_text(one.since_us), "error": one.kind, "message": one.message}
             if one.shard:
-                state = "away" if one.away else "fails"
+                state = "away" if one.away not in ("", LOG) else "fails"
                 yield {"event": "shard", "shard": one.shard, "state": state, **why}
             elif one.away:
                 yield {"event": "away", "what": one.away, "state": "away", **why}

@@ -8,7 +8,7 @@ from catchment import world
 from catchment.model.errors import CatchmentError
 from catchment.model.log_fields import about
 from catchment.model.named import counted
-from catchment.state.notes import ErrorNote, Trouble, with_errors
+from catchment.state.notes import LOG, ErrorNote, Trouble, with_errors
 
 # An epoch is often read twice, as when a cut was torn; more than this is worth a line.
 _EPOCH = ("", "")
@@ -57,6 +57,14 @@ class Troubles:
         """It answers again."""
         self._passed(("", away))
 
+    def log_unread(self, error: CatchmentError) -> None:
+        """An epoch closed without a shard of which the log could not be read, though it may say where that ends."""
+        self._failed(error, (error.shard, LOG))
+
+    def log_read(self, shard: str) -> None:
+        """The log of a shard was read."""
+        self._passed((shard, LOG))
+
     def take_errors(self) -> tuple[ErrorNote, ...]:
         """The errors met since the last call."""
         with self._lock:
@@ -72,7 +80,7 @@ class Troubles:
             since, tries = (
                 (known.trouble.since_us, known.trouble.tries + 1) if known else (since_us or now, 1)
             )
-            away = error.away if shard else away
+            away = error.away if shard and not away else away
             trouble = Trouble(shard, since, tries, type(error).__name__, str(error), away)
             if known is None:
                 known = self._known[key] = _Known(trouble, error, now)
@@ -90,7 +98,10 @@ class Troubles:
         if known.logged:
             seconds = (world.now_us() - known.trouble.since_us) / 1e6
             shard, away = key
-            whole = f"shard {shard} answers" if shard else f"{away} answers" if away else "the epoch was read"
+            if shard:
+                whole = f"the log of shard {shard} is read" if away else f"shard {shard} answers"
+            else:
+                whole = f"{away} answers" if away else "the epoch was read"
             _log.info(
                 "%s again after %.0f s (%s)",
                 whole,

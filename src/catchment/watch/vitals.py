@@ -41,7 +41,9 @@ class Vitals:
             "catchment_errors", "Errors that this run met, by kind.", ("feed", "kind"), registry=self.registry
         )
         self._away = self._gauge(
-            "shard_away_seconds", "For how long a shard has not answered; 0: it does.", "shard"
+            "shard_away_seconds",
+            "For how long a shard has not answered, or its log could not be read; 0: it does.",
+            "shard",
         )
         self._others_away = {
             StateAway.away: self._gauge(
@@ -72,7 +74,10 @@ class Vitals:
 
     def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
         """What is in trouble now."""
-        since = {trouble.key: trouble.since_us / 1e6 for trouble in troubles}
+        since: dict[tuple[str, str], float] = {}
+        for one in troubles:
+            key = (one.shard, "" if one.shard else one.away)
+            since[key] = min(since.get(key, math.inf), one.since_us / 1e6)
 
         def seconds(shard: str, away: str = "") -> float:
             return max(0.0, self._clock() - since.get((shard, away), math.inf))

@@ -180,9 +180,10 @@ def test_ctrl_c_is_what_it_was_and_twice_ends_at_once(steps: Steps) -> None:
 
 @pytest.mark.wide
 def test_it_is_given_back_behind_an_error(steps: Steps) -> None:
+    steps.set(schema_change="fail")
     with terminal(steps) as seen:
         await_copy(steps, seen)
-        steps.everywhere("SET SESSION binlog_format = STATEMENT", "UPDATE t SET n = n + 1")
+        steps.everywhere("ALTER TABLE t ADD COLUMN w INT")
         assert seen.ended() == 3
         assert seen.cooked
 

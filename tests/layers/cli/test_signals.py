@@ -24,13 +24,14 @@ import catchment
 PACKAGE = catchment.__path__[0]
 """
 A_COMMAND = f"""{TOGETHER}
-import sys
+import time
 from catchment.cli import main
 
 def execute(arguments):
     try:
         together()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # a thread may wait for a shard that is silent
+        time.sleep({PATIENCE_SECONDS} / 2)
         print("the second one is lost")
     return 0
 
@@ -74,6 +75,34 @@ with stopped_by_signals(restore=lambda: None) as stop:
     stop.wait()
 print("stopped", flush=True)
 """
+# As the C library blocks the main thread's signals for the moment in which that makes another thread.
+A_COMMAND_TO_ANOTHER_THREAD = """
+import os, signal, threading
+from catchment.cli import main
+
+def kill(go):
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
+    go.wait()
+    for number in NUMBERS:
+        os.kill(os.getpid(), number)
+
+def execute(arguments):
+    go, never = threading.Event(), threading.Lock()
+    never.acquire()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # of this thread alone
+    threading.Thread(target=kill, args=[go], daemon=True).start()
+    go.set()
+    try:
+        never.acquire()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    if len(NUMBERS) > 1:
+        never.acquire()
+    return 0
+
+main.execute = execute
+main.main()
+"""
 
 
 def done(program: str) -> tuple[int, str, str]:
@@ -104,6 +133,18 @@ def test_a_signal_is_heard_where_its_thread_holds_the_lock_of_the_event() -> Non
 
 def test_a_signal_that_another_thread_takes_wakes_the_one_that_waits_for_the_event() -> None:
     assert done(TO_ANOTHER_THREAD) == (0, "stopped\n", "")
+
+
+def test_a_signal_that_another_thread_takes_interrupts_a_command_that_waits_for_a_lock() -> None:
+    said = done(f"import signal\nNUMBERS = [signal.SIGINT]\n{A_COMMAND_TO_ANOTHER_THREAD}")
+    assert said == (0, "interrupted\n", "")
+
+
+def test_a_second_signal_that_another_thread_takes_ends_such_a_command_at_once() -> None:
+    code, _, errors = done(
+        f"import signal\nNUMBERS = [signal.SIGINT, signal.SIGTERM]\n{A_COMMAND_TO_ANOTHER_THREAD}"
+    )
+    assert (code, errors) == (EXIT_INTERRUPTED, "catchment: stopped again, ended at once\n")
 
 
 def test_both_are_what_they_were_behind_the_block() -> None:

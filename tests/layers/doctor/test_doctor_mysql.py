@@ -20,7 +20,9 @@ CASCADE = (
 )
 
 
-@pytest.fixture(params=["mysql_server", "mysql_97_server"], ids=["8.0", "9.7"])
+@pytest.fixture(
+    params=["mysql_server", pytest.param("mysql_97_server", marks=pytest.mark.wide)], ids=["8.0", "9.7"]
+)
 def server(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
     found: PrivateMySQL = request.getfixturevalue(request.param)
     found.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text)")

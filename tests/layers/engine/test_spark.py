@@ -69,7 +69,7 @@ def test_a_fault_of_ours_in_a_task(
     assert tries.read_text() == "x"
 
 
-@pytest.mark.parametrize("kind", [SegmentTask, VerifyTask])
+@pytest.mark.parametrize("kind", [SegmentTask, pytest.param(VerifyTask, marks=pytest.mark.wide)])
 def test_a_fault_of_ours_shows_no_password(
     engine: SparkEngine, kind: type, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from catchment import world
 from catchment.feed.between import Between
 from catchment.model.epoch import Manifest
+from catchment.model.errors import SinkAway
 from catchment.model.table_state import TableState
 from tests.layers.epoch.test_obey import manifest
 from tests.world.sim.scheduler import Process, SimWorld
@@ -64,6 +65,20 @@ def test_an_order_ends_it_and_is_obeyed_once() -> None:
     found = Waiting(ordered)
     assert 5 <= found.seconds < 7
     assert found.came == [ORDERED, None]
+
+
+def test_a_look_that_fails_ends_it_and_is_done_again_by_the_loop() -> None:
+    """The loop counts failures, and waits for a lake that is away."""
+
+    def failing() -> Manifest | None:
+        if looks.pop():
+            raise SinkAway("no answer")
+        return ORDERED
+
+    looks = [False, False, True]
+    found = Waiting(failing)
+    assert found.seconds < 2
+    assert found.came == [ORDERED, ORDERED]
 
 
 def test_rows_to_mend_end_it() -> None:

@@ -18,8 +18,8 @@ from catchment.feed import clock as clock_module
 from catchment.feed import shard_reader
 from catchment.feed.clock import Clock
 from catchment.feed.shard_reader import ShardReader
-from catchment.model.errors import ConnectionLost, Diverged
-from catchment.model.position import LogOffset
+from catchment.model.errors import ConnectionLost, Diverged, HeldUp, OtherServer, SourceError
+from catchment.model.position import LogOffset, Resets
 from catchment.model.source import Endpoint
 from catchment.source.offsets import snapshot_offset
 from catchment.source.session import Session, connect
@@ -51,6 +51,24 @@ def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
         monkeypatch.setattr(ShardReader, "read", broken)
         with pytest.raises(RuntimeError, match="can't start"):
             clock.after(NEVER, PATIENCE_SECONDS)
+
+
+def test_a_clock_that_has_ended_leaves_nobody_waiting_for_an_answer(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a question about RESET would wait for half a minute, and a client that leaves would stay for as long."""
+
+    def broken(reader: ShardReader) -> tuple[LogOffset, int]:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(clock_module, "SILENT_SECONDS_MAX", 1e6)
+    with ticking(shard) as clock:
+        assert clock.resets(["a"])
+        monkeypatch.setattr(ShardReader, "read", broken)
+        with pytest.raises(RuntimeError, match="can't start"):
+            clock.after(NEVER, PATIENCE_SECONDS)
+        with pytest.raises(RuntimeError, match="can't start"):
+            clock.resets(["a"])
 
 
 def test_while_nobody_asks_a_tick_is_taken_once_a_second(
@@ -246,6 +264,60 @@ def test_readings_of_any_length_share_no_session(shard: PrivateServer) -> None:
         assert not any(clock.after(0, 0.02) for _ in range(200))
     assert watched.readings >= 10 * 9
     assert watched.shared == 0
+
+
+def test_who_asks_for_resets_may_wait_for_a_person(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
+    with connect(endpoint) as session:
+        clock = Clock({"a": endpoint}, {"a": session.server}, 0.01, 0, away_max=1e9, bears=True)
+
+    def refuse(reader: ShardReader) -> Resets:
+        raise OtherServer("it is another server")
+
+    monkeypatch.setattr(ShardReader, "resets", refuse)
+    clock.start({})
+    try:
+        with pytest.raises(HeldUp, match="another server"):
+            clock.resets(["a"])
+    finally:
+        clock.stop()
+
+
+def test_a_shard_is_asked_once_it_has_passed_what_it_had_to(shard: PrivateServer) -> None:
+    """The other shards are ticked meanwhile."""
+    endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
+    with connect(endpoint) as session:
+        identity = session.server
+    shards = {name: replace(endpoint, shard=name) for name in ("a", "b")}
+    lacks = [True]
+    passed: list[str] = []
+
+    def admit() -> None:
+        if lacks[0]:
+            raise SourceError("shard b: the user lacks SELECT")
+        passed.append("b")
+
+    clock = Clock(
+        shards, dict.fromkeys(shards, identity), 0.01, 0, away_max=1e9, bears=True, unready={"b": admit}
+    )
+    clock.start({})
+    try:
+        first = until("a tick without it", lambda: clock.after(0, PATIENCE_SECONDS))
+        assert first is not None
+        assert list(first.offsets) == ["a"]
+        assert not passed
+        lacks[0] = False
+
+        def ticks_with_it() -> bool:
+            tick = clock.after(0, PATIENCE_SECONDS, apart=0.01)
+            return tick is not None and "b" in tick.offsets
+
+        until("a tick with it", ticks_with_it)
+        assert passed == ["b"], "it passes once"
+    finally:
+        clock.stop()
 
 
 def test_the_error_that_cannot_pass_comes_first(

@@ -20,9 +20,10 @@ from catchment.feed.mender import Mender
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, Manifest, Part
-from catchment.model.errors import CatchmentError, ConnectionLost, ProgramFault
+from catchment.model.errors import CatchmentError, ConnectionLost, ProgramFault, SinkAway
 from catchment.model.order import Action, Order
 from catchment.model.position import LogOffset
+from catchment.model.retries import TIMES_MAX
 from catchment.model.table_state import TableState
 from catchment.readers.verify import VerifyReceipt
 from catchment.rewind.compare import Differences
@@ -61,13 +62,17 @@ class Mending:
         chunks = (Chunk("-80", T, None, None, last=True),)
         self.number = orders.give(store, Order(Action.MEND, "ada", NOW, T, "-80", chunks=chunks))
         self.commands = Commands(store, fence, threading.Event(), NOBODY)
-        sink = SimpleNamespace(
-            newest=lambda: SimpleNamespace(manifest=standing), complete=lambda epoch, outputs: {T: [FILE]}
-        )
+        self.away: SinkAway | None = None
+        sink = SimpleNamespace(newest=self._newest, complete=lambda epoch, outputs: {T: [FILE]})
         lease = SimpleNamespace(check=lambda: None, fence=fence)
         applier = Applier(store, cast(Any, lease), cast(Any, sink), threading.Event())
         comparisons = cast(Comparisons, SimpleNamespace(mending=lambda *_, **__: "a task"))
         self.mender = Mender(comparisons, cast(Any, self.engine), applier, self.commands, 2)
+
+    def _newest(self) -> Any:
+        if self.away is not None:
+            raise self.away
+        return SimpleNamespace(manifest=self.standing)
 
     def turn(self) -> str:
         """One turn of a loop; what is said of the order."""
@@ -126,6 +131,20 @@ def test_what_hinders_may_pass_and_is_waited_for(
         assert why in said
         assert mending.engine.asked == asked
         assert not mending.mender.due()
+
+
+def test_a_lake_that_is_away_is_waited_for_by_the_loop(store: Store) -> None:
+    """However often it does not answer: no try counts against the order, or ends the run."""
+    with hold(store) as lease:
+        mending = Mending(store, lease.fence, sealed(FOLLOWING), ConnectionLost("no"))
+        mending.commands.look()
+        mending.away = SinkAway("no answer")
+        for _ in range(TIMES_MAX + 2):
+            with pytest.raises(SinkAway):
+                mending.mender.next(mending.standing)
+        mending.away = None
+        assert mending.mender.next(mending.standing) is None
+        assert mending.engine.asked == 1
 
 
 def test_a_fault_of_the_program_refuses_the_order_and_not_the_run(store: Store) -> None:

@@ -334,26 +334,70 @@ def test_what_full_groups_take_is_known_when_they_become_larger(
     assert len(planned(manifest.shapes)) in range(7, 11)
 
 
+def test_a_table_with_too_many_changes_gets_smaller_chunks_and_no_other_does(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"CREATE TABLE {schema}.beside (id INT PRIMARY KEY)",
+        f"INSERT INTO {schema}.beside SELECT n FROM {NUMBERS} WHERE n < 150",
+    )
+    manifest, tick = of_numbers(shard, schema)
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET))
+
+    def first() -> dict[str, Chunk]:
+        groups = planner.groups(manifest.cut, manifest.shapes, tick)
+        chunks = [chunk for group in groups for chunk in group]
+        return {chunk.table.name: chunk for chunk in reversed(chunks)}
+
+    before = first()
+    changed = before["t"]
+    planner.learn(ChunkReceipt("a", (), (), ((changed, "too many"),), 0, frozenset({changed.table})))
+    after = first()
+    assert ends(after["t"]) < ends(before["t"])
+    assert ends(after["beside"]) == ends(before["beside"])
+
+
+def ends(chunk: Chunk) -> int:
+    """The last key that may be in it."""
+    assert chunk.hi is not None
+    return int(chunk.hi[0])
+
+
 @pytest.mark.parametrize("code", [1205, 1317, 1969, 3024])
 def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
     code: int, shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Other tables are planned meanwhile, and this one too once a step of it comes to its end."""
     schema = fresh_schema(shard)
-    shard.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")
+    for name in ("first", "slow", "third"):
+        shard.sql(
+            f"CREATE TABLE {schema}.{name} (id INT PRIMARY KEY)", f"INSERT INTO {schema}.{name} VALUES (1)"
+        )
     manifest = begun(shard, schema)
     tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut.positions["a"].at})
     asked: list[int] = []
+    step = Walk.step
 
-    def slow(walk: Walk, allowance: Allowance) -> None:
+    def slow(walk: Walk, allowance: Allowance) -> tuple[Chunk, int] | None:
+        if walk.of.table.name != "slow" or len(asked) == 5:
+            return step(walk, allowance)
         asked.append(walk.pace.wanted())
         raise ServerSaid(code, "took too long")
 
     monkeypatch.setattr(Walk, "step", slow)
     planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, FIRST_ROWS, 2, LOG_BUDGET))
+
+    def planned() -> list[str]:
+        groups = planner.groups(manifest.cut, manifest.shapes, tick)
+        return [chunk.table.name for group in groups for chunk in group]
+
     for _ in range(5):
-        assert planner.groups(manifest.cut, manifest.shapes, tick) == []
-        assert list(planner.unplanned) == [("a", TableId(schema, "t"))]
+        assert planned() == ["first", "third"]
+        assert list(planner.unplanned) == [("a", TableId(schema, "slow"))]
     assert (asked[0], asked[1], asked[-1]) == (FIRST_ROWS, FIRST_ROWS // SHRINK, ROWS_MIN)
+    assert planned() == ["first", "slow", "third"]
+    assert not planner.unplanned
 
 
 def test_a_table_that_is_gone_or_shut_keeps_no_other_from_being_planned(

@@ -108,7 +108,7 @@ class World:
         }
 
 
-@pytest.fixture(autouse=True, params=[0, SHARE_MAX])
+@pytest.fixture(autouse=True, params=[0, pytest.param(SHARE_MAX, marks=pytest.mark.wide)])
 def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a share of 0 every record that can be says what has changed; these small ones would be whole."""
     monkeypatch.setattr(records, "SHARE_MAX", request.param)

@@ -85,13 +85,13 @@ def test_a_check_that_cannot_be_made_lets_nothing_pass_and_is_tried_again(asked:
         raise RuntimeError("password=hunter2")
 
     asked.answers["a"] = fails
-    assert asked.shut("a") == {"a"}
+    assert asked.shut("a", "b") == {"a"}
     assert str(asked.told.now[0].breach) == "query cannot be asked: no such table"
     asked.answers["a"] = broken
-    wait(lambda: asked.shut("a") and "RuntimeError" in asked.told.now[0].breach.said)
+    wait(lambda: asked.shut("a", "b") == {"a"} and "RuntimeError" in asked.told.now[0].breach.said)
     assert "hunter2" not in asked.told.now[0].breach.said
     asked.answers["a"] = lambda: None
-    wait(lambda: not asked.shut("a"))
+    wait(lambda: not asked.shut("a", "b"))
 
 
 def test_a_check_that_hangs_delays_no_epoch_and_lets_nothing_pass(

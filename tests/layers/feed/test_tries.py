@@ -84,6 +84,6 @@ def test_a_lake_that_is_away_is_named_until_it_is_back(clocks: SetClocks) -> Non
 
 def test_no_shard_is_left_out_of_an_epoch_because_the_lake_is_away(clocks: SetClocks) -> None:
     arrivals = Arrivals(records.manifest(1), HOUR)
-    arrivals.must_do_without([Failed("-80", ConnectionLost("gone"))], ["80-"])
+    arrivals.must_do_without([Failed("-80", ConnectionLost("gone"))], ["80-"], 0.0)
     with pytest.raises(SinkAway):
-        arrivals.must_do_without([Failed("-80", SinkAway("gone"))], ["80-"])
+        arrivals.must_do_without([Failed("-80", SinkAway("gone"))], ["80-"], 0.0)

@@ -27,6 +27,7 @@ from catchment.source.offsets import log_files
 from catchment.source.select import select_chunk
 from catchment.source.session import Session, connect
 from tests.promises.exact.feedrun import make_feed
+from tests.world import records
 from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
 
@@ -239,3 +240,13 @@ def read_before(endpoint: Endpoint, shapes: Iterable[TableShape]) -> Callable[[S
     with connect(endpoint) as session:
         known = {shape.table: read_table(session, shape.table) for shape in shapes}
     return lambda session, table: known[table]
+
+
+def test_no_chunk_is_read_before_the_foreign_keys_of_its_shard_are_known(tmp_path: Path) -> None:
+    """As behind a log that was lost: else nobody would look which rows change in no log. No server is asked."""
+    state = msgspec.structs.replace(records.manifest(1).cut.shards["-80"], keys=None)
+    chunk = Chunk("-80", TableId("shop", "orders"), None, None, last=True)
+    target = Target(LakeWriter(tmp_path / "lake"), ("-80",), 2, "x")
+    at = state.position.at
+    with pytest.raises(CutMissed, match="foreign keys are not known yet"):
+        copy_chunks(ChunkTask(Endpoint("-80", "nowhere", 1, "u", ""), state, at, at, (chunk,), (), target))

@@ -18,13 +18,17 @@ NOTHING = Objects.of(AllStored(()))
 ANSI, PLAIN = 1 << 2, 1 << 20
 
 
-def stored(*objects: tuple[str, str, str | None], lacking: tuple[str, ...] = ()) -> Objects:
+def stored(
+    *objects: tuple[str, str, str | None],
+    lacking: tuple[str, ...] = (),
+    hidden: tuple[TableId, ...] | None = None,
+) -> Objects:
     """Objects as (kind, schema.name, text)."""
     found = []
     for what, name, text in objects:
         schema, _, bare = name.partition(".")
         found.append(Stored(f"{what} {name}", schema, bare, text))
-    return Objects.of(AllStored(tuple(found), lacking))
+    return Objects.of(AllStored(tuple(found), lacking, hidden))
 
 
 def of(
@@ -106,6 +110,32 @@ def test_what_may_change_rows_passes_only_where_all_that_it_leads_to_is_known() 
         assert of(sql) == HARMLESS, sql
         assert judge(sql, "shop", (), None) == HARMLESS, f"a feed that carries none: {sql}"
         assert judge(sql, "shop", CHOSEN, None, here={}) == HARMLESS, f"a shard that has none: {sql}"
+
+
+def test_what_leads_to_nothing_that_is_hidden_passes_without_the_privileges() -> None:
+    """As RDS writes, with the privileges that the docs name. Other schemas' tables may have triggers."""
+    hidden = (T, TableId("away", "plain"), TableId("mysql", "user"))
+    to_child = stored(("foreign key", "mysql.up", "`away`.`plain`"), lacking=("TRIGGER",), hidden=hidden)
+    to_routine = stored(
+        ("function", "mysql.f", "DELETE FROM away.plain"), lacking=("TRIGGER",), hidden=hidden
+    )
+    objects = stored(lacking=("SHOW VIEW", "TRIGGER"), hidden=hidden)
+    passing = (
+        "INSERT INTO mysql.beat (id, value) VALUES (1, 17) ON DUPLICATE KEY UPDATE value = 17",
+        "DELETE FROM mysql.rds_sysinfo", "UPDATE beat SET value = NOW() WHERE id = 1",
+    )  # fmt: skip
+    for sql in passing:
+        for known in (objects, to_child, to_routine):
+            assert of(sql, "mysql", known) == HARMLESS, sql
+    for sql, known in (
+        ("INSERT INTO mysql.beat SELECT 1 FROM away.plain", objects), ("DELETE FROM away.PLAIN", objects),
+        ("UPDATE mysql.beat, away.plain SET value = 1", objects), ("DELETE FROM mysql.user", objects),
+        ("DELETE FROM up", to_child), ("INSERT INTO beat VALUES (f())", to_routine),
+    ):  # fmt: skip
+        stop = of(sql, "mysql", known)
+        assert isinstance(stop, ByText), sql
+        assert "TRIGGER ON *.*" in stop.way_out, sql
+    assert isinstance(of("DELETE FROM mysql.beat", "mysql", stored(lacking=("SELECT",))), ByText)
 
 
 def test_what_is_not_known_stops() -> None:

@@ -12,16 +12,17 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape
-from catchment.model.errors import SourceError, Unsupported
+from catchment.model.errors import SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.schema.ddl import Columns, Effect, effect
 from catchment.schema.shape import first_shape
 from catchment.schema.widened import modified
 from catchment.source.catalog import read_table
+from catchment.source.declared import Declared, read_declared
 from catchment.source.select import select_chunk
 from catchment.source.session import Session, connect
-from catchment.source.wording import read_wordings
+from tests.world.servers.chosen import on_mysql
 
 SCHEMA = "redeclared"
 T = TableId(SCHEMA, "t")
@@ -38,6 +39,7 @@ NULLABLE = [
     *("ENUM('a','A') COLLATE utf8mb4_bin", "ENUM('a','A','c') COLLATE utf8mb4_bin", "ENUM('a','A','c')", "REAL"),
     *("SET('a','A') COLLATE utf8mb4_bin", "SET('a','A','c')", "SET('a','b')", "SET('a','b','1')", "JSON"),
     *("INT AS (id + 1) STORED", "INT AS (id + 1)"),
+    *(() if on_mysql() else ("UUID", "INET6", "INET4", "BINARY(16)")),
 ]  # fmt: skip
 DEFINITIONS = [
     *NULLABLE,
@@ -63,6 +65,7 @@ VALUES = [
     *("REPEAT('z', 70000)", "'2026-02-28'", "'2026-02-28 23:59:59.999999'", "'0000-00-00'", "'[1, 2]'"),
     *("'-12:34:56.5'", "1999", "'A'", "'😀'", "'1.23456789012345'"),
     *("'2026-10-25 00:30:00'", "'2026-10-25 01:30:00'"),
+    *("'123e4567-e89b-12d3-a456-426614174000'", "'2001:db8::1'", "'10.0.0.1'"),
 ]  # fmt: skip
 STRICT, LOOSE = "STRICT_TRANS_TABLES", ""
 PADS, FLOATS = "PAD_CHAR_TO_FULL_LENGTH", "REAL_AS_FLOAT"
@@ -119,11 +122,10 @@ def known_shape(run: Run, session: Session, column: str) -> TableShape | None:
     """The shape of a table with such a column, as a feed begins with it; None for one that it cannot carry."""
     if not made(run, [column]):
         return None
-    try:
-        table = read_table(session, T)
-    except Unsupported:
+    found = read_declared(session, [T])[T]
+    if not isinstance(found, Declared):
         return None
-    return first_shape(table, {"a": table}, wordings={"a": read_wordings(session, [T])[T]})
+    return first_shape(found.table, {"a": found.table}, wordings={"a": found.wording})
 
 
 def follows(shape: TableShape, did: Effect) -> bool:

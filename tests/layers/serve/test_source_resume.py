@@ -10,6 +10,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged, OtherServer
 from catchment.model.position import LogOffset
+from catchment.serve.spark_source.log_end import LogEnd
 from catchment.serve.spark_source.offset import Offset
 from tests.layers.serve.conftest import NAMES, Drive, MakeFeed
 from tests.world.new_log_file import settled_end
@@ -124,7 +125,7 @@ def test_an_end_before_the_position_is_none(server: PrivateServer, make_feed: Ma
     driver = drive(feed, NAME, _stands(drive, feed))
     server.sql("DELETE FROM m.kv WHERE k = 1")
     driver.planner.prepareForTriggerAvailableNow()
-    driver.planner._live()._end = {NAMES[0]: LogOffset("binlog.000001", 4)}
+    driver.planner._live()._end = {NAMES[0]: LogEnd(LogOffset("binlog.000001", 4), ())}
     while driver.step():
         pass
     assert [row["_change_type"] for row in driver.rows] == ["delete"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -14,13 +15,14 @@ from catchment.api.read import read
 from catchment.model.epoch import Commit, Part
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, staged_dir, table_dir, tail_dir
 from catchment.sink.delta.log.actions import commit_info
 from catchment.sink.delta.log.commit import create_table, fenced
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain import join
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.tail.apply import DeltaSink
+from catchment.sink.delta.tail.stage import LakeStage
 from catchment.sink.delta.upkeep.clean import Keeping
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
@@ -61,6 +63,18 @@ def test_lost_attempts_of_committed_epochs_go(lake: Path) -> None:
     assert clean_feed(lake, FEED, Keeping(3600, 7200)) == 0
     assert clean_feed(lake, FEED, Keeping(3600, 60)) == 1
     assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet", "4-lost-0.parquet"}
+
+
+def test_rows_that_wait_for_the_cut_of_another_feed_stay(lake: Path) -> None:
+    """Its run may have been stopped for longer than an attempt lasts, and reads them when it goes on."""
+    rows = pa.table({"id": [1]})
+    for feed in (FEED, "another"):
+        LakeStage(lake, feed).put("waits-1-0", rows)
+        for path in staged_dir(lake, feed).glob("*"):
+            age(path, 3600)
+    assert clean_feed(lake, FEED, Keeping(3600, 60)) == 2, "the lost attempt, and rows of this feed"
+    assert not list(staged_dir(lake, FEED).glob("*"))
+    assert LakeStage(lake, "another").take("waits-1-0") == rows
 
 
 def test_replaced_files_stay_for_the_window(lake: Path) -> None:

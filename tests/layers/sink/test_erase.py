@@ -1,5 +1,6 @@
 """Erasures beside what else may happen to a lake: checkpoints, settles, joins, and a store that was lost."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import ColumnType, Kind
 from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.files import replace_bytes
 from catchment.sink.delta.layout import epoch_app, staged_dir, table_dir, tail_dir
+from catchment.sink.delta.log import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain import due, join
 from catchment.sink.delta.plain.made import Made
@@ -106,6 +109,38 @@ def test_statistics_leave_entries_and_checkpoints(tmp_path: Path) -> None:
     feeder.put(ORDERS, (3, "back"))
     carry_out(order(tmp_path))
     assert rows(tmp_path) == [(1, "a"), (2, "bb"), (3, "back")]
+
+
+@pytest.mark.parametrize("of_tail", [False, True])
+def test_a_checkpoint_that_is_written_late_brings_no_bound_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_tail: bool
+) -> None:
+    feeder = Feeder(tmp_path)
+    feeder.put(NAMED, (WORD, b"a"), part=Part.BASE)
+    carry_out(order(tmp_path))
+    feeder.put(NAMED, (WORD, None), deleted=True)
+    feeder.put(NAMED, ("b", b"b"))
+    carry_out(order(tmp_path))
+    log = DeltaLog((tail_dir if of_tail else table_dir)(tmp_path, NAMED.table))
+    newest = log.newest()
+    assert newest is not None
+    named = [on for v in range(newest.version) if (on := log.at(v)) is not None and WORD in repr(on.files)]
+    races: list[Callable[[], object]] = [lambda: None, lambda: erased(tmp_path, NAMED, WORD)]
+
+    def after_an_erasure(place: Path, content: bytes) -> None:
+        races.pop()()
+        replace_bytes(place, content)
+        assert (place in words(tmp_path)) == bool(races)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "replace_bytes", after_an_erasure)
+        checkpoint.write_checkpoint(log, named[0])
+    assert races == []
+    checkpoint.write_checkpoint(DeltaLog(log.directory), named[-1])
+    assert words(tmp_path) == []
+    told = DeltaLog(log.directory).at(named[0].version)
+    assert told is not None
+    assert all(file.bounds().of("_epoch") is not None for file in told.files.values())
 
 
 def test_a_join_that_began_before_brings_no_row_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

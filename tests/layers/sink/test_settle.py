@@ -1,6 +1,7 @@
 """Random epochs, settled at random: every version of the plain table is one exact epoch, for every reader."""
 
 import datetime as dt
+import json
 import random
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -117,6 +118,17 @@ class Settling:
         while self.prepared:
             self.commit_join()
 
+    def replaced(self) -> list[list[str]]:
+        """By the lines of its log, of each file that a version takes out and puts in: in which order it says so."""
+        found: list[list[str]] = []
+        for entry in sorted((self.plain / "_delta_log").glob("*.json")):
+            order: dict[str, list[str]] = {}
+            for line in map(json.loads, entry.read_text().splitlines()):
+                for action in {"add", "remove"} & line.keys():
+                    order.setdefault(line[action]["path"], []).append(action)
+            found += [actions for actions in order.values() if len(actions) > 1]
+        return found
+
     def must_be_exact(self, most: int = 8) -> None:
         """So many versions at most, for every reader; the newest always."""
         for version in some_of(self.exact, most):
@@ -150,6 +162,16 @@ def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, turn
     assert world.joins
     assert len(world.exact) > 5
     world.must_be_exact(turns // 2)
+
+
+def test_a_file_is_taken_out_in_front_of_where_it_is_put_in_again(tmp_path: Path) -> None:
+    """Readers that know a file by its path alone have it with the vector of the last action
+    (ClickHouse/ClickHouse#115043, trinodb/trino#31252)."""
+    world = Settling(tmp_path, "int")
+    world.turn(random.Random(1), 16)
+    replaced = world.replaced()
+    assert len(replaced) > 5
+    assert all(actions == ["remove", "add"] for actions in replaced), replaced
 
 
 @pytest.mark.parametrize("kind", SHAPES)

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 from catchment.api.read import read, tables_at
 from catchment.model.epoch import Commit, Part
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -21,6 +23,7 @@ KEYS = 40
 State = dict[int, tuple[int, str]]  # id -> epoch of the last change, sig
 
 
+@pytest.mark.wide
 def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
     expected: dict[int, State] = {}
     done = threading.Event()

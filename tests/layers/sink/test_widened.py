@@ -82,13 +82,8 @@ def held(rows: pa.Table, *columns: str) -> dict[tuple[str, int], Values]:
     return {(row["_shard"], row["id"]): tuple(row[name] for name in columns) for row in rows.to_pylist()}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        Form(),
-        *(pytest.param(form, marks=pytest.mark.wide) for form in (Form(vectors=False), Form(changes=True))),
-    ],
-)
+@pytest.mark.wide
+@pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True)])
 @pytest.mark.parametrize("at_once", [True, False])
 def test_every_reader_has_the_values_of_before(
     tmp_path: Path, spark: SparkSession, form: Form, at_once: bool

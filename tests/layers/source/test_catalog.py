@@ -7,7 +7,8 @@ import pytest
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.source.catalog import listed_tables, read_table, read_tables
+from catchment.source.catalog import listed_tables, read_table
+from catchment.source.declared import read_tables
 from catchment.source.session import Session, connect
 
 SERVERS = [

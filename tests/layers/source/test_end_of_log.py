@@ -112,7 +112,7 @@ def test_a_stretch_does_not_end_in_front_of_a_file_of_which_nothing_was_read() -
     server.commit((("t", 2, (2, 2)),), hold=0.0)
     reading = _Reading(LogOffset(first.name, 4), None, Wanted(), Tally(None, budget=1))
     names = 0  # a dump says the name of each file, too
-    for number, payload in enumerate(server.dump(first.name, 4), 1):
+    for number, payload in enumerate(server.dump(first.name, 4, stands=False), 1):
         reading.decoder.feed(binlog.packet(number, payload))
         names += payload[5] == binlog.ROTATE
         if names == 3:

@@ -32,7 +32,7 @@ from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.world.servers.launch import PrivateMySQL
 
 
-@pytest.fixture(params=["shard", "mysql_server"])
+@pytest.fixture(params=["shard", pytest.param("mysql_server", marks=pytest.mark.wide)])
 def server(request: pytest.FixtureRequest) -> PrivateServer:
     found: PrivateServer = request.getfixturevalue(request.param)
     return found

@@ -1,7 +1,6 @@
 """A session that was left is ended at the server when the next one begins, where sessions are counted."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 from pymysql.constants.COMMAND import COM_QUERY
@@ -9,7 +8,7 @@ from pymysql.constants.COMMAND import COM_QUERY
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.source.dump import dumping, opened
+from catchment.source.dump import dumping
 from catchment.source.session import connect
 from catchment.wire.log.decoder import LogDecoder
 from tests.world.servers.chosen import chosen_server
@@ -46,7 +45,7 @@ def abandon_in_an_answer(endpoint: Endpoint, end: LogOffset) -> None:
 
 def abandon_a_dump(endpoint: Endpoint, end: LogOffset) -> None:
     start = LogOffset(end.file, 4)
-    with dumping(endpoint, partial(opened, endpoint, None), start, LogDecoder(start, set(), None)) as dump:
+    with dumping(endpoint, None, start, LogDecoder(start, set(), None)) as dump:
         assert dump.pull() > 0
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import AlteredUnseen
+from catchment.model.errors import Unsupported
 from catchment.model.gtidset import GtidSet
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import GtidList, LogOffset, Position
@@ -151,12 +151,12 @@ def test_an_error_of_the_consumer_is_not_taken_for_one_of_the_shard(shard: Shard
 
 def test_an_error_of_what_is_asked_meanwhile_ends_the_session(shard: Shard) -> None:
     def on_ddl(ddl: Ddl) -> dict[TableId, None]:
-        raise AlteredUnseen(f"log {ddl.at}: of the test")
+        raise Unsupported(f"log {ddl.at}: of the test")
 
     start = LogOffset(shard.start.file, 4)
     wanted = Wanted({T: ("id",)}, on_ddl=on_ddl)
     reader = read_log(shard.endpoint, shard.known, start, shard.stop, wanted)
-    with pytest.raises(AlteredUnseen, match="of the test"):
+    with pytest.raises(Unsupported, match="of the test"):
         next(reader)
     shard.await_no_dump()
     assert list(reader) == []

@@ -210,17 +210,60 @@ def test_statements_that_leave_chosen_rows_alone_pass_with_the_grants(shop: Shop
     assert shop.check(start) == 0
 
 
-@pytest.mark.parametrize("granted", ["", "SHOW VIEW", "TRIGGER"])
-def test_without_a_grant_the_message_names_it(shop: Shop, granted: str) -> None:
+@pytest.mark.parametrize(
+    ("granted", "name"), [("", "plain"), ("SHOW VIEW", "plain"), ("TRIGGER", "over_plain")]
+)
+def test_without_a_grant_the_message_names_it(shop: Shop, granted: str, name: str) -> None:
+    shop.server.sql("CREATE VIEW away.over_plain AS SELECT * FROM away.plain")
     shop.may(granted)
     start = shop.end()
-    shop.run("STATEMENT", "INSERT INTO away.plain VALUES (1)")
+    shop.run("STATEMENT", f"INSERT INTO away.{name} VALUES (1)")
     with pytest.raises(Unsupported, match=r"GRANT .*ON \*\.\*") as raised:
         shop.check(start)
     for privilege in ("SHOW VIEW", "TRIGGER"):
         assert (f"{privilege}" in str(raised.value)) is (privilege != granted)
     shop.may("SHOW VIEW, TRIGGER")
     assert shop.check(start) == 0, "which loses nothing"
+
+
+def test_text_in_schema_mysql_passes_with_the_privileges_that_the_docs_name(shop: Shop) -> None:
+    """As providers write it. A view there, and a table that a foreign key of a chosen one refers to, are no such."""
+    made = [
+        "CREATE TABLE mysql.beat (id INT PRIMARY KEY, value BIGINT)", "CREATE VIEW mysql.seen AS SELECT * FROM shop.t",
+        "CREATE TABLE mysql.up (id INT PRIMARY KEY)", "INSERT INTO mysql.up VALUES (0)",
+    ]  # fmt: skip
+    shop.may("")
+    shop.server.sql(
+        *made, "ALTER TABLE shop.t ADD FOREIGN KEY (a) REFERENCES mysql.up (id) ON DELETE CASCADE"
+    )
+    with closing(shop.server.connect()) as session, session.cursor() as cursor:
+        with pytest.raises(pymysql.err.MySQLError) as refused:
+            cursor.execute(
+                "CREATE TRIGGER mysql.no AFTER INSERT ON mysql.beat FOR EACH ROW DELETE FROM shop.t"
+            )
+        assert refused.value.args[0] == 1465
+        with pytest.raises(pymysql.err.MySQLError) as refused:
+            cursor.execute("RENAME TABLE shop.o TO mysql.o")
+        assert refused.value.args[0] == 1435, "a table that has a trigger"
+    start = shop.end()
+    beat = "INSERT INTO mysql.beat (id, value) VALUES (1, 17) ON DUPLICATE KEY UPDATE value = 17"
+    texts = (beat, "DELETE FROM mysql.beat WHERE id = 2", "USE mysql", "UPDATE beat SET value = UNIX_TIMESTAMP(NOW())",
+             "TRUNCATE mysql.beat", "FLUSH PRIVILEGES")  # fmt: skip
+    assert shop.run("STATEMENT", *texts)
+    assert shop.check(start) == 0
+    for statement in (
+        "UPDATE mysql.seen SET a = 0", "DELETE FROM mysql.up", "INSERT INTO mysql.beat SELECT 3, id FROM away.plain",
+        "INSERT INTO away.plain VALUES (1)", "INSERT INTO mysql.beat VALUES (4, f())",
+    ):  # fmt: skip
+        start = shop.end()
+        assert shop.run("STATEMENT", statement), statement
+        assert shop.stops(start), statement
+    start = shop.end()
+    assert shop.run("STATEMENT", beat)
+    assert shop.run("ROW", "DROP TABLE mysql.beat", "CREATE VIEW mysql.beat AS SELECT 1")
+    assert shop.stops(start), "it was a table then, which a proof of now does not know"
+    shop.server.sql("ALTER TABLE shop.t DROP FOREIGN KEY t_ibfk_1", "DROP TABLE mysql.up")
+    shop.server.sql("DROP VIEW mysql.seen, mysql.beat")
 
 
 @pytest.mark.parametrize(
@@ -255,10 +298,18 @@ def test_each_statement_is_judged_by_what_came_behind_it(shop: Shop, since: str)
         assert shop.check(start) == 0
 
 
-def test_a_backlog_is_read_to_its_end_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("granted", "text"),
+    [("SHOW VIEW, TRIGGER", "INSERT INTO plain VALUES (1)"), ("", "DELETE FROM mysql.event")],
+)
+def test_a_backlog_is_read_to_its_end_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, granted: str, text: str
+) -> None:
+    shop.may(granted)
+    shop.server.sql("CREATE TABLE IF NOT EXISTS mysql.event (id INT)")  # MariaDB has it
     places = [shop.end()]
     for _ in range(5):
-        shop.run("STATEMENT", "INSERT INTO plain VALUES (1)")
+        shop.run("STATEMENT", text)
         places.append(shop.end())
     reads: list[tuple[LogOffset, LogOffset | None]] = []
     catalogs: list[AllStored] = []
@@ -277,9 +328,10 @@ def test_a_backlog_is_read_to_its_end_once(shop: Shop, monkeypatch: pytest.Monke
         shop.check(start, stop)
     assert len(catalogs) == 1
     assert reads == [(places[1], None), (places[-1], None)]
-    shop.run("STATEMENT", "INSERT INTO plain VALUES (1)")
+    shop.run("STATEMENT", text)
     shop.check(places[-1])
     assert (len(catalogs), len(reads)) == (1, 2), "the proof goes on with the log"
+    shop.may("SHOW VIEW, TRIGGER")
     start = shop.end()
     shop.run("STATEMENT", "CREATE TRIGGER late AFTER INSERT ON plain FOR EACH ROW UPDATE t SET a = 9")
     shop.run("STATEMENT", "INSERT INTO plain VALUES (1)")

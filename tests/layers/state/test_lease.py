@@ -214,6 +214,7 @@ def test_a_frozen_runner_is_replaced_and_may_not_write_when_it_wakes(
     assert store.newest() == (None, None, None)
 
 
+@pytest.mark.wide
 def test_a_runner_frozen_without_a_successor_goes_on(store: Store, start: Callable[[], Runner]) -> None:
     runner = start()
     assert answer(runner) == "fence 1"

@@ -8,12 +8,12 @@ import random
 import struct
 import time
 
-from catchment.model.errors import AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported
+from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported
 from catchment.model.position import LogOffset
 from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.events import HEADER, joined, seal
 
-EXPECTED = (AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported)
+EXPECTED = (CorruptLog, CutMissed, ServerSaid, Unsupported)
 HOSTILE = (0x00, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
 
 

@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from catchment.model.errors import AlteredUnseen, CorruptLog, CorruptResult
+from catchment.model.errors import CorruptLog, CorruptResult
 from tests.layers.wire import fuzz_answers
-from tests.layers.wire.fuzz_log import DECODED, descriptions_kept, draw
+from tests.layers.wire.fuzz_log import ALTERED_UNSEEN, DECODED, descriptions_kept, draw
 from tests.layers.wire.recorded import Answer, Recording
 from tests.layers.wire.seeds import DECLARED, Seed, seeds
 from tests.layers.wire.small_tables import ALTERED
@@ -78,14 +78,14 @@ def report(outcome: Outcome) -> str:
 
 def unreached(outcome: Outcome) -> list[str]:
     """Names of which nothing was decoded, or nothing ended in CorruptLog or CorruptResult, or, where there are
-    definitions, in AlteredUnseen."""
+    definitions, in a table that was altered unseen."""
     names = {name for name, _ in outcome}
     missing = {n for n in names if not outcome[n, DECODED]}
     missing |= {
         n for n in names if not any(outcome[n, error.__name__] for error in (CorruptLog, CorruptResult))
     }
     declared = {n for n in names if n.startswith((DECLARED, ALTERED))}
-    return sorted(missing | {n for n in declared if not outcome[n, AlteredUnseen.__name__]})
+    return sorted(missing | {n for n in declared if not outcome[n, ALTERED_UNSEEN]})
 
 
 def all_seeds(made: list[Recording]) -> list[Seed | Answer]:

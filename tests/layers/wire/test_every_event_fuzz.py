@@ -18,7 +18,7 @@ from catchment.wire.log.start import FirstGroup
 from tests.layers.wire.events import HEADER, packet, seal
 from tests.layers.wire.fuzz import placed
 from tests.layers.wire.fuzz_answers import PREPARE, SELECT, HostileAnswer
-from tests.layers.wire.fuzz_log import decoded, descriptions_kept, unchanged
+from tests.layers.wire.fuzz_log import ALTERED_UNSEEN, decoded, descriptions_kept, unchanged
 from tests.layers.wire.fuzz_run import all_seeds, run, unreached
 from tests.layers.wire.recorded import Answer, Recording
 from tests.layers.wire.recordings import PAYLOAD, recordings
@@ -35,7 +35,7 @@ EVENTS_OF_MARIADB = (2, 4, 5, 13, 14, 15, 16, 17, 18, 19, 23, 24, 25, 38, *range
 EVENTS_OF_MYSQL = (2, 4, 13, 15, 16, 19, 29, 30, 31, 32, 33, 35, 38, 39)
 EVENTS_OF_MYSQL_9 = (40, 42)
 EVENTS_MADE_UP = (3, 9, 11, 26, 27, 28, 34, 36, 37, 41, 164, 169, 170, 171)
-REFUSED = ("decoded", "CorruptLog", "Unsupported", "Undescribed", "AlteredUnseen")
+REFUSED = ("decoded", "CorruptLog", "Unsupported", "Undescribed", ALTERED_UNSEEN)
 EVENTS_INSIDE = (2, 16, 19, 29, 30, 31, 32, 38)
 
 

@@ -10,7 +10,7 @@ from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupporte
 from catchment.model.image import SEQ
 from catchment.model.position import GroupKind, Gtid, LogOffset, Xid
 from catchment.model.table import TableId
-from catchment.wire.log import facts
+from catchment.wire.log import facts, queries
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.queries import Verb, classify
 from tests.layers.wire.answers import Session, run
@@ -376,9 +376,9 @@ def test_a_log_without_checksums() -> None:
     [
         ("BEGIN", (Verb.BEGIN, "")),
         (" commit ", (Verb.COMMIT, "")),
-        ("SAVEPOINT `a``B`", (Verb.SAVEPOINT, "a`b")),
+        ("SAVEPOINT `a``B`", (Verb.SAVEPOINT, "a`B")),
         ("ROLLBACK TO `x y`", (Verb.ROLLBACK_TO, "x y")),
-        ("rollback work to savepoint Plain", (Verb.ROLLBACK_TO, "plain")),
+        ("rollback work to savepoint Plain", (Verb.ROLLBACK_TO, "Plain")),
         ("ROLLBACK TO SAVEPOINT `savepoint`", (Verb.ROLLBACK_TO, "savepoint")),
         ("RELEASE SAVEPOINT a", (Verb.RELEASE, "a")),
         ("XA END X'01',X'',1", (Verb.XA, "")),
@@ -389,3 +389,20 @@ def test_a_log_without_checksums() -> None:
 )
 def test_verbs(sql: str, expected: tuple[Verb, str]) -> None:
     assert classify(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("collation", "sql", "text"),
+    [
+        (28, b"'\xbf\x5c', x, '\xff'", "'縗', x, '\ufffd'"),  # gbk: the second byte is a backslash by itself
+        (8, b"'\xe9'", "'é'"),
+        (45, b"'\xe9\xff', '\xc3\xa9'", "'\ufffd\ufffd', 'é'"),
+        (63, b"'\xe9'", "'\ufffd'"),
+    ],
+)
+def test_a_byte_that_is_no_text_does_not_hide_the_quote_behind_it(
+    collation: int, sql: bytes, text: str
+) -> None:
+    status = b"\4" + collation.to_bytes(2, "little") * 3
+    body = bytes(8) + b"\0" + bytes(2) + len(status).to_bytes(2, "little") + status + b"\0" + sql
+    assert queries.read(body, packed=False).sql == text

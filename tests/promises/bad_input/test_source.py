@@ -133,35 +133,6 @@ def test_a_log_that_does_not_hold_whole_rows(
     must_go_on(life)
 
 
-@pytest.mark.promise("a session that does not log whole rows ends the run before that epoch")
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [("binlog_format = 'STATEMENT'", "statement"), ("binlog_row_image = 'MINIMAL'", "lacks columns")],
-    ids=["statement", "minimal"],
-)
-def test_one_session_that_logs_less_than_whole_rows_stops_the_feed_before_harm(
-    own: dict[str, PrivateServer],
-    spark: SparkContext,
-    live: MakeLife,
-    refusal: Refusal,
-    setting: str,
-    expected: str,
-) -> None:
-    life = live(own)
-    life.load(20)
-    must_go_on(life)
-    table = f"{life.schema}.t00"
-    own["-80"].sql(f"SET SESSION {setting}", f"UPDATE {table} SET v = -1 WHERE id = 3")
-    file, _ = own["-80"].log_end()
-    said = refusal(life, SourceError.exit_code)
-    assert "shard -80" in said
-    assert table in said
-    assert f"{file}:" in said
-    assert expected in said
-    own["-80"].sql(f"UPDATE {table} SET v = 3 WHERE id = 3")  # as it was: the lake has not moved
-    life.must_be_exact()
-
-
 @pytest.mark.parametrize("limit", [1, 5])
 def test_a_limit_on_results_does_no_harm(
     own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, limit: int

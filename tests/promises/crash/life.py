@@ -263,6 +263,17 @@ class Life:
         connection.commit()
 
 
+def ends(servers: Servers) -> dict[str, tuple[str, int]]:
+    """Where the logs of shards end now."""
+    return {name: server.log_end() for name, server in servers.items()}
+
+
+def goes_on_without(run: ToldRun, shard: str, servers: Servers) -> None:
+    """Wait until an epoch without a shard has all that is in the logs of the others now."""
+    others = {name: server for name, server in servers.items() if name != shard}
+    run.wait_for_log(ends(others), absent=[shard])
+
+
 @contextmanager
 def written(life: Life, *, shard: str | None = None) -> Iterator[None]:
     """Transactions on one or all shards of a life while the block runs."""

@@ -22,6 +22,7 @@ from catchment.state.faults import Fault
 from catchment.state.lease import hold
 from catchment.state.store import Store
 from catchment.watch.report import Observer
+from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.patience import until
 from tests.world.prepared import prepare, roll_back_prepared
@@ -322,6 +323,59 @@ def test_a_promoted_replica_is_adopted_with_a_copy(
         point(steps, a=source)  # the old one comes back: it is another server now
         with pytest.raises(OtherServer, match="server_id 200"):
             steps.run()
+
+
+@pytest.mark.promise("a run goes on with a server that is adopted, and the other shards go on meanwhile")
+def test_a_run_adopts_a_promoted_replica_and_goes_on(
+    steps: Steps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is refused changes nothing, and does not end the run."""
+    source, other = steps.servers["a"], steps.servers["b"]
+    adopts = ["adopt", str(steps.file), "--shard", "a"]
+    steps.sql("a", *MORE)
+    with FeedRun(steps.feed) as run, promoted(source, server_id=201) as replica:
+        run.wait_for_log(steps.servers)
+        source.stop()
+        point(steps, a=replica)
+        replica.sql("UPDATE d.t SET v = v + 1")
+        for command in (["apply", str(steps.file)], adopts):
+            assert execute(command) == 6
+            assert "refused: " in (said := capsys.readouterr().out)
+            assert "catchment adopt FEED.yaml --shard a" in said
+            steps.sql("b", "UPDATE t SET v = v + 1")
+            run.wait_for_log({"b": other})
+        assert execute([*adopts, "--copy"]) == 0
+        said = capsys.readouterr().out
+        assert "server_id 201" in said
+        assert "the shard's tables are copied again" in said
+        run.wait("the copy", lambda epochs: epochs[-1].cut.copied and not epochs[-1].stale)
+        steps.sql("a", "UPDATE t SET v = v + 1")
+        run.wait_for_log(steps.servers)
+        assert steps.lake("t", "id", "v") == steps.source("t", "id", "v")
+        assert steps.lake("alone", "id", "v") == steps.source("alone", "id", "v")
+
+
+def test_a_run_of_one_shard_adopts_its_server_under_another_server_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_here(monkeypatch)
+    (tmp_path / "feed").mkdir()
+    with PrivateServer(server_id=184, password="p") as server:
+        steps = begun(tmp_path / "feed", {"a": server})
+        steps.sql("a", *MORE)
+        with FeedRun(steps.feed) as run:
+            run.wait_for_log(steps.servers)
+            server.restart({"server_id": 185})
+            server.sql("UPDATE d.t SET v = v + 1")
+            steps.set(epoch={"interval": "70ms", "tick": "50ms"})
+            assert execute(["apply", str(steps.file)]) == 0, (
+                "the shard waits for a person, and the rest changes"
+            )
+            assert execute(["adopt", str(steps.file), "--shard", "a"]) == 0
+            assert "the log goes on there" in capsys.readouterr().out
+            run.wait_for_log(steps.servers)
+            assert not run.epochs[-1].stale
+            assert steps.lake("t", "id", "v") == steps.source("t", "id", "v")
 
 
 def test_a_log_that_went_another_way_is_refused(steps: Steps, tmp_path: Path) -> None:

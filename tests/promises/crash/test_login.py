@@ -9,7 +9,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import written
+from tests.promises.crash.life import ends, goes_on_without, written
 
 
 @pytest.mark.promise("a shard that refuses a login holds up itself alone, and password files are read again")
@@ -30,12 +30,10 @@ def test_a_password_that_is_rotated(pair: dict[str, PrivateServer], live: MakeLi
             _end_sessions(server, user)
             away = run.wait_for("shard", shard="-80", state="away", error="LoginRefused")
             assert f"user '{user}' is refused" in away["message"]
-            run.wait(
-                "an epoch without it", lambda event: event["event"] == "epoch" and event["absent"] == ["-80"]
-            )
+            goes_on_without(run, "-80", pair)
             file.write_text("second\n")
             run.wait_for("shard", shard="-80", state="back")
-        run.wait_for_log({name: one.log_end() for name, one in pair.items()})
+        run.wait_for_log(ends(pair))
         run.process.terminate()
         run.ended()
         life.must_be_exact()
@@ -64,12 +62,10 @@ def test_a_password_that_a_command_says(
             _end_sessions(server, user)
             away = run.wait_for("shard", shard="-80", state="away", error="NoPassword")
             assert f"no password of '{user}': the command cat ended with exit code 1" in away["message"]
-            run.wait(
-                "an epoch without it", lambda event: event["event"] == "epoch" and event["absent"] == ["-80"]
-            )
+            goes_on_without(run, "-80", pair)
             secret.write_text("second\n")
             run.wait_for("shard", shard="-80", state="back")
-        run.wait_for_log({name: one.log_end() for name, one in pair.items()})
+        run.wait_for_log(ends(pair))
         run.process.terminate()
         assert not [one for one in ("first", "second") if one in run.ended().said]
         life.must_be_exact()

@@ -13,9 +13,11 @@ from catchment.readers.copy import read_group
 from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import Life, written
+from tests.promises.crash.life import Life, ends, goes_on_without, written
 from tests.world.patience import until
 from tests.world.proxy import Proxy, dump_begins, execute_begins
+
+EVER = 1_000_000
 
 
 @pytest.fixture
@@ -36,23 +38,29 @@ def through(proxy: Proxy, life: Life) -> Life:
 def test_connections_cut_in_selects_and_dumps_and_a_shard_that_is_away_for_a_while(
     pair: dict[str, PrivateServer], live: MakeLife, proxy: Proxy
 ) -> None:
+    """The logs go on while no SELECT comes to its end, and the other shard's while no dump does."""
     life = through(proxy, live(pair))
     life.load(100)
-    proxy.cut_after(300, after=execute_begins(), times=3, reset=True)
+    proxy.cut_after(300, after=execute_begins(), times=EVER, reset=True)
     run = life.told()
     with written(life):
+        until("SELECTs are cut", lambda: proxy.cuts > 3)
+        run.wait_for_log(ends(pair), copied=False, absent=[])
+        proxy.cut_after(0, times=0)
         run.wait_for("caught_up")
-        assert proxy.cuts == 3
-        for cuts, reset in ((6, False), (9, True)):
-            proxy.cut_after(150, after=dump_begins, times=3, reset=reset)
-            until("dumps are cut", lambda cuts=cuts: proxy.cuts == cuts)  # type: ignore[misc]
+        for reset in (False, True):
+            proxy.cut_after(150, after=dump_begins, times=EVER, reset=reset)
+            run.wait("no dump of it ends", lambda event: event["event"] == "epoch" and event["absent"])
+            goes_on_without(run, "-80", pair)
+            proxy.cut_after(0, times=0)
+            run.wait("an epoch with it", lambda event: event["event"] == "epoch" and not event["absent"])
         proxy.refusing = True
         proxy.cut(reset=True)
         run.wait_for("shard", shard="-80", state="away")
-        run.wait("an epoch without it", lambda event: event["event"] == "epoch" and event["absent"])
+        goes_on_without(run, "-80", pair)
         proxy.refusing = False
         run.wait_for("shard", shard="-80", state="back")
-    run.wait_for_log({name: server.log_end() for name, server in pair.items()})
+    run.wait_for_log(ends(pair))
     run.process.terminate()
     run.ended()
     life.must_be_exact()

@@ -15,6 +15,7 @@ from catchment.demo.server import PrivateServer
 from catchment.feed import pauses
 from catchment.feed.planner import Planner
 from catchment.model.errors import LEFT_BEHIND
+from catchment.model.position import reaches
 from catchment.model.table import ShardTable, TableId
 from catchment.state.faults import Fault
 from tests.promises.crash.conftest import MakeLife
@@ -192,11 +193,12 @@ def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """All rows change behind the floor of the first three epochs; a chunk of them all does not fit, a few do."""
+    """All rows change behind the floor of the first three epochs; a chunk of them all does not fit, a few do. In these
+    epochs the other tables are copied, and rows of the other shard come."""
     life = live(pair)
     life.load(60)
     life.describe(copy={"chunk_rows_max": 60, "group_time": "0s"})
-    changed = next(iter(life.keys))
+    changed, *others = life.keys
     monkeypatch.setattr(Planner, "image_bytes", 4096)
     planned: list[Fault] = []
 
@@ -204,9 +206,17 @@ def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
         if place is Fault.AFTER_PLAN and len(planned) < 3:
             planned.append(place)
             pair["-80"].sql(f"UPDATE {changed} SET v = v + 1, s = REPEAT('y', 60)")
+            life.touch(len(planned), shard="80-")
 
     with FeedRun(life.feed, change) as run:
         run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
         run.wait_for_log(pair)
+        first, _, third, *_ = run.epochs
+    for table in others:
+        assert not {place for place in third.cut.copying if str(place.table) == table}
+    assert ShardTable("-80", TableId.parse(changed)) in third.cut.copying
+    there = third.cut.positions["80-"].at
+    assert there != first.cut.positions["80-"].at
+    assert reaches(there, first.cut.positions["80-"].at)
     assert "more than 4096 bytes of images" in caplog.text
     life.must_be_exact()

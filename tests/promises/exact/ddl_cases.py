@@ -1,6 +1,7 @@
 """What DDL and rows may come in one epoch, by kinds of DDL that a feed follows."""
 
 from tests.promises.exact.cases import Kind
+from tests.world.servers.chosen import on_mysql
 
 _NUMBERS = (
     "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
@@ -75,10 +76,40 @@ WRITTEN = Kind(
         "texts written so": "ALTER TABLE t ADD n VARCHAR(10) BINARY NOT NULL DEFAULT 'x',"
         " ADD e CHAR(5) ASCII DEFAULT x'4142',"
         " ADD f NCHAR(5) DEFAULT N'x', ADD g CHAR(5) CHARACTER SET latin1 BINARY NULL; UPDATE t SET a = 1 WHERE id = 1",
+        "shapes": "ALTER TABLE t ADD n POINT NULL, ADD m GEOMETRYCOLLECTION NULL;"
+        "UPDATE t SET n = POINT(1, 2) WHERE id = 1;"
+        "INSERT INTO t VALUES (5, 5, NULL, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(3 4))'))",
         "several in parentheses": "ALTER TABLE t ADD (n INT DEFAULT b'101', m INT CHECK (m <> 7), INDEX (n)), DROP a",
         "partitioned behind it": "ALTER TABLE t ADD n INT NOT NULL DEFAULT 0x1f PARTITION BY HASH (id) PARTITIONS 2",
     },
     then="DELETE FROM t WHERE id = 2; UPDATE t SET id = 77 WHERE id = 3",
+)
+
+# Types of MariaDB that its log shows as BINARY: the statement says what they are.
+_UUID = "'123e4567-e89b-12d3-a456-426614174000'"
+_WITH = f"UPDATE t SET u = {_UUID}, v = '2001:db8::1', w = '10.0.0.1' WHERE id = 1"
+_AS_BINARY = "ALTER TABLE t ADD u UUID NULL, ADD v INET6 NULL AFTER id, ADD w INET4"
+SHOWN_AS_BINARY = Kind(
+    begin=(
+        "CREATE TABLE t (id INT PRIMARY KEY, b BINARY(16), k UUID)",
+        f"INSERT INTO t VALUES (1, REPEAT('ab', 8), {_UUID}), (2, NULL, NULL), (3, 'x', UUID())",
+    ),
+    cases={
+        "untold": _AS_BINARY,
+        "untold among rows": f"INSERT INTO t VALUES (4, 'y', NULL); {_AS_BINARY}; {_WITH};"
+        f"INSERT INTO t (id, u, w) VALUES (5, {_UUID}, '10.0.0.2'); DELETE FROM t WHERE id = 2",
+        "untold, then bytes": f"{_AS_BINARY}; {_WITH}; ALTER TABLE t ADD c BINARY(16) NULL;"
+        "UPDATE t SET c = b, k = NULL",
+        "untold renamed": "UPDATE t SET b = 'z' WHERE id = 2; ALTER TABLE t RENAME COLUMN k TO l;"
+        "UPDATE t SET l = UUID() WHERE id = 1; INSERT INTO t VALUES (4, 'y', UUID())",
+        "untold dropped for bytes": "DELETE FROM t WHERE id = 2; ALTER TABLE t DROP k;"
+        "ALTER TABLE t ADD k BINARY(16) NULL;"
+        "UPDATE t SET k = b",
+        "bytes dropped for an untold one": "ALTER TABLE t DROP b, ADD b UUID NULL; UPDATE t SET b = k WHERE id = 1",
+        "untold added and dropped": f"{_AS_BINARY}; {_WITH}; ALTER TABLE t DROP u; UPDATE t SET v = '::2' WHERE id = 2",
+    },
+    then="DELETE FROM t WHERE id = 3; INSERT INTO t (id) VALUES (77); UPDATE t SET id = 78 WHERE id = 1",
+    single=("untold dropped for bytes", "bytes dropped for an untold one"),
 )
 
 TEXT = "ALTER TABLE t MODIFY v VARCHAR(50) CHARACTER SET utf8mb4"
@@ -232,4 +263,5 @@ DROPPED = Kind(
         "dropped behind an XA transaction",
     ),
 )
-ALL = (TRUNCATED, FILLED, NULLABLE, WRITTEN, WIDENED, RENAMED, ADDED, DROPPED)
+OF_MARIADB = () if on_mysql() else (SHOWN_AS_BINARY,)
+ALL = (TRUNCATED, FILLED, NULLABLE, WRITTEN, WIDENED, RENAMED, ADDED, DROPPED, *OF_MARIADB)

@@ -113,6 +113,16 @@ def must_be_rows(found: Mapping[str, Rows], wanted: Mapping[str, Rows]) -> None:
     assert not wrong, "\n".join(f"{name}: {how}" for name, how in wrong.items())
 
 
+def must_go_on(
+    steps: Steps, since: int, held_up: Collection[str], others: Mapping[str, Sequence[str]]
+) -> None:
+    """In the first epoch behind another one these tables are stale, and it has all rows that the shards have of others.
+    Nobody may have written to these since."""
+    first = next(one for one in manifests(steps) if one.epoch > since)
+    assert stale(first) == {*held_up}
+    must_be_rows(lake(steps, others, first.epoch), source(steps, others))
+
+
 def by_text(rows: object) -> Rows:
     """Rows in an order that NULL has, too."""
     return sorted(rows, key=str)  # type: ignore[call-overload,no-any-return]

@@ -188,7 +188,7 @@ def test_a_run_that_dies_before_it_answers_leaves_the_order_to_the_next(
     takes(steps, "t", "other", "late")
     number = given(steps)
     with monkeypatch.context() as dying:
-        dying.setattr(Edition, "tell", lambda edition, answer: died() if edition.order else None)
+        dying.setattr(Edition, "tell", lambda edition, *_: died() if edition.order else None)
         with pytest.raises(Died):
             run_feed(by, until_caught_up=True, stop=threading.Event())
     with closing(Store.open(by.state.get_secret_value(), by.name, create=False)) as store:

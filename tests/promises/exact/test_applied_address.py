@@ -10,7 +10,7 @@ import yaml
 from catchment.state.store import Store
 from catchment.watch.status import Status, read_status
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Steps, caught_up
+from tests.promises.exact.steps import Rows, Steps, caught_up
 from tests.promises.exact.test_applied import applied, follows
 from tests.promises.exact.test_orders import newest, running, wait
 from tests.promises.serve.server import free_port
@@ -40,6 +40,10 @@ def status(steps: Steps) -> Status:
     feed = steps.feed
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         return read_status(store)
+
+
+def of(shard: str, rows: Rows) -> Rows:
+    return [row for row in rows if row[0] == shard]
 
 
 def away(steps: Steps) -> set[str]:
@@ -98,8 +102,11 @@ def test_an_address_where_nobody_answers_holds_up_its_shard_until_it_is_correcte
         reached(steps, FIRST, port=free_port())
         assert applied(steps).startswith("done: ")
         wait(lambda: away(steps) == {FIRST})
-        steps.sql(SECOND, PROOF)
-        wait(lambda: set(newest(steps).absent) == {FIRST})
+        before = of(FIRST, steps.lake("other", "id"))
+        steps.everywhere(PROOF)
+        wait(lambda: of(SECOND, steps.lake("other", "id")) == of(SECOND, steps.source("other", "id")))
+        assert set(newest(steps).absent) == {FIRST}
+        assert of(FIRST, steps.lake("other", "id")) == before
         reached(steps, FIRST, port=server.port)
         assert applied(steps).startswith("done: ")
         wait(lambda: not away(steps))

@@ -63,7 +63,10 @@ UNTOLD = {
     "longer_with_rows": [NEW, ROWS, "ALTER TABLE {t} ADD COLUMN m INT"],
     "longer_as_text": [NEW, *AS_TEXT, "ALTER TABLE {t} ADD COLUMN m INT"],
     "wider": [NEW, ROWS, "ALTER TABLE {t} MODIFY n BIGINT"],
-}
+    "another_key_before": [
+        "CREATE TABLE {t} (k INT PRIMARY KEY)", "INSERT INTO {t} VALUES (1)", "DROP TABLE {t}", NEW, ROWS,
+    ],
+}  # fmt: skip
 
 
 def known(ways: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

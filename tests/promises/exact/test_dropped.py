@@ -29,8 +29,8 @@ PROOF = ("INSERT INTO other VALUES ()",)
 MADE = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (1, 1), (2, 2)")
 KEY = ("id", "n")
 # What becomes of each: it goes for good, comes back as another, goes on one shard first, is made again on one first, is
-# dropped and made again between two epochs, and is renamed.
-TABLES = ("gone", "back", "apart", "half", "at_once", "named")
+# dropped and made again between two epochs, is renamed, and goes on one shard alone, where it comes back.
+TABLES = ("gone", "back", "apart", "half", "at_once", "named", "returns")
 OTHER = ("id", "w")
 
 
@@ -58,14 +58,16 @@ def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture
         "INSERT INTO {t} VALUES (7, 'new'), (8, 'x')",
     )
     steps.everywhere("DROP TABLE at_once", *(sql.format(t="at_once") for sql in again))
-    steps.sql("-80", "DROP TABLE apart", *PROOF)
+    steps.sql("-80", "DROP TABLE apart, returns", *PROOF)
     steps.run()
     assert {(one.table.name, one.epoch, one.dropped) for one in newest(steps).outside} == {
         (name, begin, True) for name in ("gone", "back", "half")
     }
-    assert stale(newest(steps)) == {"apart"}
+    assert stale(newest(steps)) == {"apart", "returns"}
     assert carried(newest(steps)) == {"at_once", "named", "other"}
-    must_be_rows(lake(steps, {"apart": KEY}), {"apart": rows["apart"]})  # as of then
+    as_of_then = {name: rows[name] for name in ("apart", "returns")}
+    must_be_rows(lake(steps, dict.fromkeys(as_of_then, KEY)), as_of_then)
+    must_be_equal(steps, {"at_once": OTHER, "named": KEY, "other": ("id",)})
     with pytest.raises(
         ConfigError, match=r"\.gone \(it was dropped, and its lake table stands as of .*\) as of epoch"
     ):
@@ -77,8 +79,10 @@ def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture
     for name in ("back",):
         steps.everywhere(*(sql.format(t=name) for sql in again))
     steps.sql("80-", *(sql.format(t="half") for sql in again))
-    steps.sql("80-", "INSERT INTO apart VALUES (3, 3)", "DROP TABLE apart", *PROOF)
-    steps.sql("-80", *PROOF)
+    steps.sql(
+        "80-", "INSERT INTO apart VALUES (3, 3)", "DROP TABLE apart", "UPDATE returns SET n = 5", *PROOF
+    )
+    steps.sql("-80", *(sql.format(t="returns") for sql in MADE), *PROOF)
     steps.renew(*PROOF)
     assert outside(newest(steps)) == {"gone", "apart", "half"}
     said = f"{steps.schema}.apart was dropped on every shard; the lake keeps the rows of epoch {epoch_text(begin)}"
@@ -86,7 +90,7 @@ def test_they_leave_and_come_back(steps: Steps, caplog: pytest.LogCaptureFixture
     steps.sql("-80", *(sql.format(t="half") for sql in again))
     steps.enter("half", *PROOF)
     came = dict.fromkeys(("back", "half", "at_once"), OTHER)
-    must_be_equal(steps, {**came, "named": KEY, "other": ("id",)})
+    must_be_equal(steps, {**came, "named": KEY, "returns": KEY, "other": ("id",)})
     for name in came:
         assert born_on(manifests(steps), name) == {"-80", "80-"}, name
     assert "never" not in carried(newest(steps))

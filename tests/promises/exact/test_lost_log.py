@@ -151,6 +151,9 @@ def test_a_reset_under_a_running_feed(own: dict[str, PrivateServer], steps: Step
                 steps.sql("-80", *(f"UPDATE t SET n = {number} WHERE id = 3" for number in range(writes)))
             run.wait("a stale table", lambda epochs: any(one.waits for one in epochs[-1].stale))
             steps.sql("80-", "INSERT INTO alone VALUES (NULL)")
+            run.wait_for_log({"80-": own["80-"]})
+            must_be_equal(steps, {"alone": ("id",)})
+            assert stale(newest(steps)) == {"t"}
             ordered(steps, "restart", "t")
             steps.everywhere("UPDATE t SET n = n + 1", "UPDATE t SET n = n + 2")
             run.wait("a new copy", is_renewed)

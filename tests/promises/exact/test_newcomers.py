@@ -1,16 +1,20 @@
 """Tables that are made after the feed began enter it and are exact from their first epoch on."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catchment.api.epochs import epochs
 from catchment.api.read import read
-from catchment.feed import newcomers
-from catchment.model.errors import ConfigError
+from catchment.feed import asked, newcomers
+from catchment.model.errors import ConfigError, ServerSaid
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.source.declared import read_declared
+from catchment.source.session import Session
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import FeedRun, Thread
 from tests.promises.exact.manifests import born_on, carried, manifests, must_be_equal, newest
@@ -43,6 +47,7 @@ CASES = {
     "nothing": (["CREATE TABLE IF NOT EXISTS {t} (id INT PRIMARY KEY)"], ("id",)),
 }
 MANY, FEW = 12, 2
+LOGINS_EACH = 12  # of a table that comes alone there are some 24
 COLUMNS = {name: columns for name, (_, columns) in CASES.items()}
 
 
@@ -102,13 +107,44 @@ def test_tables_that_come_together_enter_together(steps: Steps, monkeypatch: pyt
     made = ("CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", NEW)  # one in two is copied
     for number, name in enumerate(names):
         steps.everywhere(made[number % 2].format(t=name), ROWS.format(t=name))
+    before = logins(steps)
     for number in range(2):  # those that are copied have to be proven visible
         steps.everywhere(*PROOF)
         steps.run()
         begun = {shape.generation for shape in newest(steps).shapes if shape.table.name in names[number::2]}
         assert len(begun) <= FEW
+    assert logins(steps) - before < LOGINS_EACH * MANY, "shards are asked for all of them at once"
     assert carried(newest(steps)) == {"t", *names}
     must_be_equal(steps, {**dict.fromkeys(names, KEY), "t": ("id",)})
+
+
+def test_a_table_that_a_shard_cannot_be_asked_for_keeps_out_no_other(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards are asked for many at once, and one of these may be why they do not answer."""
+
+    def refused(session: Session, tables: Collection[TableId], *args: Any) -> dict[TableId, Any]:
+        if any(table.name == "spoils" for table in tables):
+            raise ServerSaid(1033, "incorrect information in a file of table spoils")
+        return read_declared(session, tables, *args)
+
+    names = ("first", "spoils", "third")
+    for name in names:
+        steps.everywhere(f"CREATE TABLE {name} (id INT PRIMARY KEY, n INT)", ROWS.format(t=name))
+    with monkeypatch.context() as patch:
+        patch.setattr(asked, "read_declared", refused)
+        for name in ("first", "third"):
+            steps.enter(name, *PROOF)
+        assert carried(newest(steps)) == {"t", "first", "third"}
+    monkeypatch.setattr(newcomers, "_PAUSE_SECONDS_MAX", 0.0)
+    steps.enter("spoils", *PROOF)
+    must_be_equal(steps, {**dict.fromkeys(names, KEY), "t": ("id",)})
+
+
+def logins(steps: Steps) -> int:
+    """How often somebody has logged in to the shards."""
+    status = "SHOW GLOBAL STATUS LIKE 'Connections'"
+    return sum(int(server.sql(status)[0][1]) for server in steps.servers.values())
 
 
 def must_have_no_rows_before(steps: Steps, table: str) -> None:

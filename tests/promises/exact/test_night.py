@@ -130,12 +130,12 @@ def test_a_feed_that_ends_by_an_error_says_so_everywhere(
     assert ended.run.exit_code == 3
     assert ended.run.error is not None
     assert "it was truncated" in ended.run.error.message
-    assert (ended.run.error.kind, ended.run.error.shard) == ("Unsupported", "80-")
+    assert (ended.run.error.kind, ended.run.error.shard) == ("SchemaChangeFails", "80-")
     metrics = samples(file)
-    assert (metrics["catchment_up"], metrics["catchment_exit_code Unsupported"]) == (0, 3)
+    assert (metrics["catchment_up"], metrics["catchment_exit_code SchemaChangeFails"]) == (0, 3)
     start, end = map(json.loads, (tmp_path / "told").read_text().splitlines())
     assert (start["event"], end["event"], end["exit_code"]) == ("start", "end", 3)
-    assert end["error"] == {"kind": "Unsupported", "message": ended.run.error.message, "shard": "80-"}
+    assert end["error"] == {"kind": "SchemaChangeFails", "message": ended.run.error.message, "shard": "80-"}
 
 
 def test_a_feed_that_cannot_begin_leaves_metrics_that_say_so(

@@ -71,6 +71,9 @@ def test_some_are_followed_and_some_stay_as_they_were(steps: Steps) -> None:
         assert "freeze" in found[f"kept_{what}"] or what == "ordered", found
         assert [row[1:] for row in steps.lake(f"kept_{what}", "id", "n")] == [(1, 1), (2, 2)] * 2
     cases.must_be_followed(*kept, "followed_ordered")
+    steps.set(ddl=[{"match": "*", "schema_change": "evolve"}])
+    steps.renew(PROOF)
+    cases.compare()
 
 
 @pytest.mark.promise("with schema_change: fail the run ends before the epoch that has the statement")

@@ -13,6 +13,7 @@ from tests.promises.exact.manifests import (
     manifests,
     must_be_equal,
     must_be_rows,
+    must_go_on,
     newest,
     source,
     stale,
@@ -165,9 +166,15 @@ def test_what_a_session_does_to_a_shadow_alone_ends_no_run(
     follow(steps, [dict.fromkeys(both, stage) for stage in stages], dict.fromkeys(sessions, both))
     for name, session in sessions.items():
         steps.everywhere(f"SET SESSION {session}", *of(name, ["UPDATE {g} SET n = 5"]))
+    steps.everywhere("INSERT INTO other VALUES (7)", *(f"UPDATE {name} SET n = n + 1" for name in sessions))
     steps.run()
     assert not shadows(steps)
+    must_be_equal(steps, {"other": ("id",), **dict.fromkeys(sessions, COMMON)})
+    exact = newest(steps).epoch
     steps.everywhere(*(sql for name in sessions for sql in of(name, [SECOND_CHUNK, CUT_OVER])))
+    steps.everywhere("INSERT INTO other VALUES (8)")
+    steps.run()
+    must_go_on(steps, exact, sessions, {"other": ("id",)})
     steps.renew(*PROOF)
     must_be_equal(steps, dict.fromkeys(sessions, COLUMNS))
     epochs = [one for one in manifests(steps) if one.epoch > begin]

@@ -105,6 +105,8 @@ def test_each_check(steps: Steps, caplog: pytest.LogCaptureFixture, monkeypatch:
         with ExitStack() as stack:
             stack.enter_context(running(steps))
             wait(partial(says, steps, "http cannot be asked: Connection refused"))
+            beat(steps)
+            assert copied(steps) == 0
             nobody.close()
             health = stack.enter_context(served(port))
             wait(partial(says, steps, "query is 7, and is to be"))

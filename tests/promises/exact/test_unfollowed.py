@@ -5,10 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from catchment.feed import runner, take_up, unusable
+from catchment.feed import runner, take_up
 from catchment.model.errors import Unsupported
+from catchment.source import first_cut
+from catchment.source.foreign_keys import NO_KEYS
 from tests.conftest import Shards
-from tests.promises.exact.manifests import ever_stale, manifests, must_be_equal, newest, outside, stale
+from tests.promises.exact.manifests import (
+    ever_stale,
+    manifests,
+    must_be_equal,
+    must_go_on,
+    newest,
+    outside,
+    stale,
+)
 from tests.promises.exact.steps import Steps, run_here
 
 PARENT = (
@@ -93,6 +103,7 @@ def test_keys_that_are_not_followed_and_such_as_come_and_go(steps: Steps) -> Non
     must_be_equal(steps, columns)
     assert not ever_stale(manifests(steps)), "no key of theirs was touched, or they follow"
 
+    exact = newest(steps).epoch
     gone(steps, UNFOLLOWED)
     steps.everywhere(
         "UPDATE p_own_key SET id = 7 WHERE id = 1",
@@ -116,6 +127,12 @@ def test_keys_that_are_not_followed_and_such_as_come_and_go(steps: Steps) -> Non
     steps.renew(*PROOF)
     columns |= dict.fromkeys(("comes", "came_without", "z"), KEY)
     must_be_equal(steps, columns)
+    must_go_on(
+        steps,
+        exact,
+        {*UNFOLLOWED, "own_key", "comes_and_goes"},
+        {f"p_{name}": ("id", "name", "v") for name in tables},
+    )
     found = reasons(steps)
     assert found.keys() == {*UNFOLLOWED, "own_key", "comes_and_goes"}
     assert {name for name, (*_, why) in UNFOLLOWED.items() if why in found[name]} == {*UNFOLLOWED}
@@ -158,8 +175,8 @@ def test_a_feed_that_began_without_keys(steps: Steps, monkeypatch: pytest.Monkey
         steps.everywhere(*of(name, *PARENT, CHILD, CHILDREN))
     steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.p_alone"])
     with monkeypatch.context() as patch:
-        patch.setattr(take_up, "with_keys", lambda standing, endpoints: standing)
-        patch.setattr(unusable, "uncarried", lambda session, tables: {})
+        patch.setattr(take_up, "with_keys", lambda standing, declared: standing)
+        patch.setattr(first_cut, "declared_keys", lambda session, tables: NO_KEYS)
         steps.run()
     monkeypatch.setattr(runner, "_ENTERS_SECONDS", 0.2)  # for which a run waits for tables that are stale
     gone(steps, ("carried", "alone"))

@@ -39,6 +39,7 @@ def steps(
     steps = Steps(tmp_path, {"moving": shard, "quiet": quiet}, fresh_schema(shard, quiet))
     for name in steps.servers:
         steps.sql(name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    steps.sql("moving", "CREATE TABLE alone (id INT PRIMARY KEY)", "INSERT INTO alone VALUES (1)")
     steps.must_be_equal("t", "id")
     return steps
 
@@ -90,6 +91,10 @@ def test_a_quiet_shard_whose_log_is_reset_begins_again(steps: Steps, quiet: Priv
         reset()
         steps.sql("moving", "INSERT INTO t VALUES (200)")
         newest = run.wait("a stale table", lambda epochs: bool(epochs[-1].stale))
+        steps.sql("moving", "INSERT INTO alone VALUES (2)")
+        run.wait_for_log({"moving": steps.servers["moving"]})
+        assert steps.lake("alone", "id") == steps.source("alone", "id") == [("moving", 1), ("moving", 2)]
+        assert [one.table.name for one in run.epochs[-1].stale] == ["t"]
     assert "reset" in newest.stale[0].reason
     dump(steps.file, "start", wait=0)
     steps.renew("CREATE TABLE IF NOT EXISTS u (id INT)", "DROP TABLE u")

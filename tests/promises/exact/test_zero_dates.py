@@ -8,6 +8,7 @@ import pytest
 
 from catchment.feed import newcomers, pauses
 from catchment.feed.runner import run_feed
+from catchment.source import prove
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
 
@@ -28,6 +29,8 @@ def steps(
     run_here(monkeypatch)
     monkeypatch.setattr(pauses, "SECONDS_MAX", 0.0)
     monkeypatch.setattr(newcomers, "_PAUSE_SECONDS_MAX", 0.0)
+    # Each chunk that is read again waits for that long, since nobody writes meanwhile.
+    monkeypatch.setattr(prove, "SECONDS_MAX", 0.02)
     return Steps(tmp_path, servers, fresh_schema(*servers.values()))
 
 
@@ -59,7 +62,8 @@ def test_rows_without_a_key_hold_up_their_table_until_they_are_corrected(steps: 
         steps.sql("-80", "SET sql_log_bin = 0", ANY_DATE, f"INSERT INTO {table} (n, d, v) VALUES {rows}")
         steps.sql("80-", f"INSERT INTO {table} (n, d, v) VALUES ('a', '2024-01-01', 1)")
     waiting = {*COLUMNS}
-    for corrected in COLUMNS:
+    for number, corrected in enumerate(COLUMNS):
+        steps.everywhere(f"INSERT INTO u VALUES ({10 + number})")
         found = left(steps)
         assert found.keys() == waiting
         assert all(NO_KEY in why for why in found.values())

@@ -27,7 +27,7 @@ from tests.world.canonical import Key, key_of
 from tests.world.delta_scan import DeltaScan
 from tests.world.delta_spark import DeltaSpark
 from tests.world.judge import Rows, compare, lake_rows, oracle_rows
-from tests.world.oracle import Oracle
+from tests.world.oracle import ByLog
 
 NAMED_MAX = 20
 
@@ -88,7 +88,7 @@ class Court:
     feed: Feed
     files: Path
     keys: Mapping[str, tuple[str, ...]]
-    oracles: Mapping[str, Oracle]
+    oracles: Mapping[str, ByLog]
     order: ServerOrder
     spark: DeltaSpark | None = None
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.epoch import standstill
 from catchment.state.faults import Fault
@@ -16,6 +17,7 @@ from tests.world.prepared import prepare, roll_back_prepared
 from tests.world.servers.launch import PrivateMySQL
 
 _LOG_BUDGET = 1 << 20
+_BEYOND = 2_000_000_000
 
 
 def _last_line(life: Life, capsys: pytest.CaptureFixture[str]) -> str:
@@ -37,6 +39,7 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
     monkeypatch.setattr(standstill, "_HELD_FROM", 3)
     life = live({"-80": mysql_server}, count=1)
     life.load(300)
+    life.touch(0)  # moves keys above 100,000, as writers may before the first cut
     life.describe(copy={"chunk_rows_max": 5, "group_time": "0s", "log_budget": f"{_LOG_BUDGET}B"})
     (table,) = life.keys
     mysql_server.sql(f"CREATE TABLE {life.schema}.ballast (id INT PRIMARY KEY, b LONGTEXT)")
@@ -52,6 +55,11 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
         with FeedRun(life.feed, hold_back) as run:
             with written(life):
                 run.wait("it is told", lambda epochs: "no rows were copied" in caplog.text)
+                # No writer ever has a key as large, so the table had none at the first cut: the log alone brings its row.
+                mysql_server.sql(f"INSERT INTO {table} VALUES ({_BEYOND}, 9, 'in the log')")
+                epoch = run.wait_for_log(life.servers)
+                assert not epoch.cut.copied
+                assert read(life.feed, table, epoch.epoch).arrow()["id"].to_pylist().count(_BEYOND) == 1
                 # `status` has it from the plan of an epoch, while one is made.
                 shown = until("a status with it", partial(_last_line, life, capsys))
                 roll_back_prepared(mysql_server)

@@ -4,23 +4,24 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from catchment.model.errors import Denied
-from catchment.serve.flight import service as service_module
-from catchment.serve.flight.service import FlightService
+from catchment.serve.hub import turnstile
 from catchment.serve.hub.hub import Hub
+from catchment.serve.server.admission import Lock
+from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.stream.source import source_of as stream_source
+from tests.promises.serve.server import FEED, TOKEN, feed_file, free_port, server_file, serving
 from tests.promises.serve.test_shared import COPY, TABLES, write
 from tests.promises.stream.conftest import Servers
 from tests.promises.stream.sources import source_of
 from tests.world.patience import PATIENCE_SECONDS, until
 
-TOKEN = "Bearer let-me-in"
+BEARER = f"Bearer {TOKEN}"
 
 
 @pytest.fixture
@@ -32,40 +33,26 @@ def schema(servers: Servers, fresh_schema: Callable[..., str]) -> str:
     return name
 
 
-class OneFeed:
-    """The feed `shop`, and its token."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-
-    def admit(self, authorization: str) -> None:
-        if authorization != TOKEN:
-            raise Denied("no feed is open to this token")
-
-    def hub(self, feed: str, authorization: str) -> Hub:
-        if feed != "shop" or authorization != TOKEN:
-            raise Denied("no such feed, or not its token")
-        return self._hub
-
-
 @contextmanager
-def service(servers: Servers) -> Iterator[tuple[FlightService, Hub]]:
+def service(servers: Servers, directory: Path) -> Iterator[tuple[int, Hub]]:
+    """The port of Flight, and the clients of the feed `shop`."""
     hub = Hub(stream_source(source_of(servers)), COPY)
-    with FlightService("grpc://127.0.0.1:0", OneFeed(hub), []) as running:
-        try:
-            yield running, hub
-        finally:
-            hub.stop()
+    file = server_file(directory, feed_file(directory, {}, ["x.*"]), flight={"port": free_port()})
+    with serving(file, Feeds({FEED: Served(Lock.of([TOKEN]), hub)})) as running:
+        yield running.flight_port, hub
+
+
+Rows = dict[tuple[str, Any], dict[str, Any]]
 
 
 class Table:
-    """A client that applies batches; its rows are those of the last vgtid that it met, once `settle` is true."""
+    """A client that applies batches to `rows`, by shard and key."""
 
-    def __init__(self, service: FlightService, ticket: dict[str, Any], token: str = TOKEN) -> None:
-        self._client = flight.connect(("127.0.0.1", service.port))
+    def __init__(self, port: int, ticket: dict[str, Any], rows: Rows, token: str = BEARER) -> None:
+        self._client = flight.connect(("127.0.0.1", port))
         options = flight.FlightCallOptions(headers=[(b"authorization", token.encode())])
         self._reader = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), options)
-        self.rows: dict[tuple[str, Any], dict[str, Any]] = {}
+        self.rows = dict(rows)
         self.vgtid = ""
         self.said: list[dict[str, Any]] = []
         self.fault: Exception | None = None
@@ -106,8 +93,8 @@ class Table:
 
 
 @contextmanager
-def table(service: FlightService, **ticket: Any) -> Iterator[Table]:
-    found = Table(service, {"feed": "shop", **ticket})
+def table(port: int, rows: Rows | None = None, **ticket: Any) -> Iterator[Table]:
+    found = Table(port, {"feed": FEED, **ticket}, rows or {})
     try:
         yield found
     finally:
@@ -128,12 +115,12 @@ def rows(one: Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.promise("Arrow Flight streams a copy and the changes")
-def test_copy_and_changes(servers: Servers, schema: str) -> None:
+def test_copy_and_changes(servers: Servers, schema: str, tmp_path: Path) -> None:
     """Two clients of one table share a reader, and have what SELECT shows."""
     with (
-        service(servers) as (running, hub),
-        table(running, table=f"{schema}.t") as one,
-        table(running, table=f"{schema}.t") as two,
+        service(servers, tmp_path) as (port, hub),
+        table(port, table=f"{schema}.t") as one,
+        table(port, table=f"{schema}.t") as two,
     ):
         until("the copy", lambda: rows(one) == rows(two) == source_rows(servers, schema, "id, val"))
         for server in servers.values():
@@ -149,11 +136,11 @@ def test_copy_and_changes(servers: Servers, schema: str) -> None:
         assert {"vgtid", "last_pk", "copy_completed"} <= kinds
 
 
-def test_a_column_comes(servers: Servers, schema: str) -> None:
+def test_a_column_comes(servers: Servers, schema: str, tmp_path: Path) -> None:
     """One shard has it before the others: the stream ends in front, and goes on with a wider schema."""
     first, *others = servers.values()
-    with service(servers) as (running, _):
-        with table(running, table=f"{schema}.t", vgtid="current") as one:
+    with service(servers, tmp_path) as (port, _):
+        with table(port, table=f"{schema}.t", vgtid="current") as one:
             write(servers, schema, "b")
             until("the changes", lambda: len(one.rows) == len(servers))
             vgtid = one.vgtid
@@ -164,11 +151,10 @@ def test_a_column_comes(servers: Servers, schema: str) -> None:
             assert one.fault is None
             assert one.said[-1] == {"type": "schema_changed"}
             kept, vgtid = one.rows, one.vgtid or vgtid
-        with table(running, table=f"{schema}.t", vgtid=vgtid) as two:
+        with table(port, kept, table=f"{schema}.t", vgtid=vgtid) as two:
             until(
                 "x", lambda: sorted(str(row.get("x")) for row in two.rows.values()) == ["5", "None", "None"]
             )
-            assert all(kept[place]["val"] == "b" for place in kept)
             # The stream before told it where a turn ended between the ALTER and its rows.
             assert [said["type"] for said in (*one.said, *two.said)].count("ddl") == 1
             for other in others:
@@ -178,9 +164,9 @@ def test_a_column_comes(servers: Servers, schema: str) -> None:
             )
 
 
-def test_a_selection(servers: Servers, schema: str) -> None:
+def test_a_selection(servers: Servers, schema: str, tmp_path: Path) -> None:
     ticket = {"table": f"{schema}.t", "filter": "SELECT id, id + 1 AS more FROM t WHERE id < 10"}
-    with service(servers) as (running, _), table(running, **ticket) as one:
+    with service(servers, tmp_path) as (port, _), table(port, None, **ticket) as one:
         want = "id, id + 1"
         until("the copy", lambda: rows(one) == source_rows(servers, schema, want))
 
@@ -188,60 +174,77 @@ def test_a_selection(servers: Servers, schema: str) -> None:
 @pytest.mark.parametrize(
     ("ticket", "token", "said"),
     [
-        ({"feed": "shop"}, TOKEN, "no .*table|missing required field"),
-        ({"feed": "shop", "table": "t"}, TOKEN, "is no table"),
-        ({"feed": "shop", "table": "nowhere.none"}, TOKEN, "no table of any shard"),
-        ({"feed": "shop", "table": "mysql.user"}, TOKEN, "is no table|no table of any shard"),
-        ({"feed": "shop", "table": "a.b", "vgtid": "{}"}, TOKEN, "."),
-        ({"feed": "shop", "table": "a.b", "wish": 1}, TOKEN, "wish"),
+        ({"feed": "shop"}, BEARER, "no .*table|missing required field"),
+        ({"feed": "shop", "table": "t"}, BEARER, "is no table"),
+        ({"feed": "shop", "table": "nowhere.none"}, BEARER, "no shard has such a table"),
+        ({"feed": "shop", "table": "mysql.user"}, BEARER, "is no table|no shard has such a table"),
+        ({"feed": "shop", "table": "a.b", "vgtid": "{}"}, BEARER, "."),
+        ({"feed": "shop", "table": "a.b", "wish": 1}, BEARER, "wish"),
         ({"feed": "shop", "table": "a.b"}, "Bearer wrong", "is open to this token"),
-        ({"feed": "other", "table": "a.b"}, TOKEN, "not its token"),
+        ({"feed": "other", "table": "a.b"}, BEARER, "is open to this token"),
         ({"feed": "shop", "table": "a.b"}, "", "is open to this token"),
     ],
 )
 def test_what_is_refused(
-    servers: Servers, schema: str, ticket: dict[str, Any], token: str, said: str
+    servers: Servers, schema: str, tmp_path: Path, ticket: dict[str, Any], token: str, said: str
 ) -> None:
-    with service(servers) as (running, hub):
-        client = flight.connect(("127.0.0.1", running.port))
+    with service(servers, tmp_path) as (port, hub):
+        client = flight.connect(("127.0.0.1", port))
         options = flight.FlightCallOptions(headers=[(b"authorization", token.encode())])
         with pytest.raises((flight.FlightError, ValueError, OSError), match=said) as error:
             client.do_get(flight.Ticket(json.dumps(ticket).encode()), options).read_all()
-        assert "let-me-in" not in str(error.value)
+        assert TOKEN not in str(error.value)
         assert next(iter(servers.values())).password not in str(error.value)
         assert not hub.standings()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda client, options: client.do_get(flight.Ticket(b"[" * (1 << 20)), options).read_all(),
-        lambda client, options: list(client.list_flights(b"x", options)),
-        lambda client, options: client.get_flight_info(flight.FlightDescriptor.for_path("t"), options),
-        lambda client, options: list(client.do_action(flight.Action("x", b"x"), options)),
-        lambda client, options: client.do_put(flight.FlightDescriptor.for_path("t"), pa.schema([]), options)[
-            0
-        ].close(),
-    ],
-    ids=["DoGet", "ListFlights", "GetFlightInfo", "DoAction", "DoPut"],
-)
-def test_nothing_is_decoded_for_one_without_a_token(
-    call: Callable[[flight.FlightClient, flight.FlightCallOptions], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[bytes] = []
-    monkeypatch.setattr(service_module, "ticket_of", asked.append)
-    doors: Any = OneFeed(None)  # type: ignore[arg-type]
-    with FlightService("grpc://127.0.0.1:0", doors, []) as running:
-        client = flight.connect(("127.0.0.1", running.port))
-        for headers in ([], [(b"authorization", b"Bearer wrong")]):
-            with pytest.raises(flight.FlightUnauthenticatedError, match="open to this token"):
-                call(client, flight.FlightCallOptions(headers=headers))
-    assert asked == []
-
-
-def test_a_client_that_is_gone_gives_its_reader_back(servers: Servers, schema: str) -> None:
-    with service(servers) as (running, hub):
-        with table(running, table=f"{schema}.t") as one:
+def test_a_client_that_is_gone_gives_its_reader_back(servers: Servers, schema: str, tmp_path: Path) -> None:
+    with service(servers, tmp_path) as (port, hub):
+        with table(port, table=f"{schema}.t") as one:
             until("a vgtid", lambda: bool(one.vgtid))
             assert len(hub.standings()) == 1
         until("it is gone", lambda: not hub.standings())
+
+
+def test_columns_change_while_nobody_reads(servers: Servers, schema: str, tmp_path: Path) -> None:
+    """One turn has rows with the old and with the new columns: a client that resumes before it gets past it."""
+    altered = (
+        "UPDATE t SET val = 'b'",
+        "ALTER TABLE t DROP val",
+        "ALTER TABLE t ADD y INT",
+        "UPDATE t SET y = 7",
+    )
+    with service(servers, tmp_path) as (port, _):
+        with table(port, table=f"{schema}.t") as one:
+            until("the copy", lambda: any(said["type"] == "copy_completed" for said in one.said))
+            until("its vgtid", lambda: len(one.rows) == len(servers) and one.said[-1]["type"] == "vgtid")
+            vgtid, rows = one.vgtid, one.rows
+        for server in servers.values():
+            server.sql(*altered, database=schema)
+        for _ in servers:
+            with table(port, rows, table=f"{schema}.t", vgtid=vgtid) as two:
+                until(
+                    "all rows, or an end",
+                    lambda: two.done or [row.get("y") for row in two.rows.values()] == [7] * len(servers),
+                )
+                assert two.fault is None
+                if not two.done:
+                    return
+                vgtid, rows = two.vgtid or vgtid, two.rows
+        raise AssertionError("it did not get over the change")
+
+
+def test_a_client_that_leaves_the_line_gives_its_place_back(
+    servers: Servers, schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most in ("COPYING", "CATCHING_UP"):
+        monkeypatch.setattr(turnstile, most, 0)  # nobody is ever let in
+    ticket = flight.Ticket(json.dumps({"feed": FEED, "table": f"{schema}.t"}).encode())
+    options = flight.FlightCallOptions(timeout=0.5, headers=[(b"authorization", BEARER.encode())])
+    with service(servers, tmp_path) as (port, hub):
+        client = flight.connect(("127.0.0.1", port))
+        for _ in range(3):
+            with pytest.raises(flight.FlightTimedOutError):
+                client.do_get(ticket, options)
+        until("all of them have left", lambda: hub._opening == 0)
+        assert not hub.standings()

@@ -11,7 +11,16 @@ import pytest
 
 from catchment.serve.stream.events import Row, VGtid
 from tests.promises.serve.conftest import Certificate
-from tests.promises.serve.server import TOKEN, Caller, Running, feed_file, server_file, serving, until_copied
+from tests.promises.serve.server import (
+    TOKEN,
+    Caller,
+    Running,
+    feed_file,
+    server_file,
+    serving,
+    until_copied,
+    up_to,
+)
 from tests.promises.stream.conftest import Servers
 from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
@@ -151,22 +160,28 @@ def test_a_request_that_is_too_large(caller: Caller) -> None:
     assert len(until_copied(caller.events())) > 6
 
 
-def test_too_many_clients(tmp_path: Path, feed: Path) -> None:
+def test_too_many_clients(tmp_path: Path, feed: Path, servers: Servers, schema: str) -> None:
+    """Who is here already hears of what is written; who comes when there is room is given all of it."""
     with serving(server_file(tmp_path, feed, clients_max=2)) as server:
         first, second, third = (Caller(server.port) for _ in range(3))
-        begun = [until_copied(one.events()) for one in (first,)]
-        streams = [first.calls[-1], second.batches()]
-        next(streams[1])
-        assert begun
+        events = first.events()
+        until_copied(events)
+        stream = second.batches()
+        next(stream)
         code, text = third.refusal()
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert (
             text
             == "2 clients follow this feed here, and clients_max allows no more; begin later, or at another server"
         )
-        streams[1].cancel()
+        servers["-40"].sql("INSERT INTO t VALUES (4, 'd')", database=schema)
+        found = up_to(events, lambda event: isinstance(event, Row))
+        assert [(event.after or {})["id"] for event in found if isinstance(event, Row)] == [4]
+        stream.cancel()
         until("one client is left", lambda: server.feeds.clients <= 1)
-        assert len(until_copied(third.events())) > 6
+        found = until_copied(third.events())
+        rows = [(event.after or {})["id"] for event in found if isinstance(event, Row)]
+        assert sorted(rows) == sorted([1, 2, 3] * len(servers) + [4])
         for one in (first, second, third):
             one.close()
 

@@ -1,9 +1,11 @@
 """Clients that share a reader on real servers. The simulator of streams (tests/world/sim/serve) has the breadth."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -16,7 +18,7 @@ from catchment.serve.hub import turnstile
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Reading
 from catchment.serve.hub.hub import Hub, Limits
-from catchment.serve.stream.events import Event, Gap, Row
+from catchment.serve.stream.events import Event, Gap, Row, VGtid
 from catchment.serve.stream.source import source_of as stream_source
 from tests.promises.serve.told_events import EVENT_BYTES, ToldEvents
 from tests.promises.stream.conftest import Servers
@@ -121,25 +123,29 @@ def test_a_slow_client(servers: Servers, schema: str, slow: Slow) -> None:
     ask = Ask(rules=(f"{schema}.*",), slow=slow)
     with hub_of(servers, Limits(buffer=10 * EVENT_BYTES)) as hub, ExitStack() as stack:
         slow_one, other = (stack.enter_context(opened(hub, ask)) for _ in range(2))
-        for client in (slow_one, other):
-            shared(client)
+        begun, _ = shared(slow_one), shared(other)
         for number in range(8):
             write(servers, schema, f"v{number}")
             pulled(other, partial(came, servers, f"v{number}"))
-        write(servers, schema, "last")
         if slow is Slow.END:
             with pytest.raises(TooSlow, match="begin again with the last vgtid"):
                 pulled(slow_one, lambda found: False)
+            last = [event.text for event in begun if isinstance(event, VGtid)][-1]
+            again = stack.enter_context(opened(hub, replace(ask, vgtid=last)))
+            found = pulled(again, partial(came, servers, "v7"))
+            assert Counter(values(found)) == {f"v{number}": len(servers) for number in range(8)}
             return
+        if slow is Slow.GAP:
+            (*before, gap) = pulled(slow_one, lambda found: any(isinstance(event, Gap) for event in found))
+            assert isinstance(gap, Gap)
+            assert "v0" not in values(before)
+        write(servers, schema, "last")
         found = pulled(slow_one, partial(came, servers, "last"))
-        gaps = [event for event in found if isinstance(event, Gap)]
+        assert not any(isinstance(event, Gap) for event in found)
+        missed = [f"v{number}" for number in range(8)] if slow is Slow.REREAD else []
+        assert sorted(set(values(found))) == ["last", *missed]
         if slow is Slow.REREAD:
-            assert not gaps
-            assert sorted(set(values(found))) == ["last", *(f"v{number}" for number in range(8))]
             shared(slow_one)
-        else:
-            assert len(gaps) == 1
-            assert "v0" not in values(found)
         assert hub.readers == 1
 
 

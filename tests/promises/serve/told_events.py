@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from catchment.serve.hub.telling import Known
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Event, Gap, Heartbeat
 from catchment.serve.stream.events_of import Teller
+from catchment.serve.stream.turn import Turn
 
 EVENT_BYTES = 100
 

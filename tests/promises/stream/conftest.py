@@ -1,7 +1,7 @@
 """Three shards whose logs rotate often, so that streams go over ends of files."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -23,3 +23,20 @@ def servers() -> Iterator[Servers]:
             )
             for number, shard in enumerate(("-40", "40-c0", "c0-"), 121)
         }
+
+
+TABLES = (
+    "CREATE TABLE t1 (id INT PRIMARY KEY, val VARCHAR(20))",
+    "CREATE TABLE t2 (id INT PRIMARY KEY, val VARCHAR(20))",
+    "INSERT INTO t1 VALUES (1, 'a'), (2, 'b')",
+    "INSERT INTO t2 VALUES (3, 'c')",
+)
+
+
+@pytest.fixture
+def schema(servers: Servers, fresh_schema: Callable[..., str]) -> str:
+    """Two tables with rows on every shard."""
+    name = fresh_schema(*servers.values())
+    for server in servers.values():
+        server.sql(*TABLES, database=name)
+    return name

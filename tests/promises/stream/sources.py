@@ -1,11 +1,11 @@
 """What a client gives as its source, and what it pulls from a stream."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from catchment.demo.server import PrivateServer
-from catchment.serve.stream.events import CopyCompleted, Event, VGtid
+from catchment.serve.stream.events import CopyCompleted, Event, Row, VGtid
 
 KEYSPACE = "ks"
 
@@ -46,3 +46,27 @@ def copies_done(vgtid: str) -> list[bool]:
     """Whether each table of each shard is copied."""
     states = json.loads(vgtid)["cut"]["shards"].values()
     return [copy.get("done", False) for state in states for copy in state["copies"]]
+
+
+def rows(events: list[Event], shard: str = "") -> list[tuple[str, Any, Any]]:
+    return [
+        (
+            event.table.name,
+            event.before and tuple(event.before.values()),
+            event.after and tuple(event.after.values()),
+        )
+        for event in events
+        if isinstance(event, Row) and shard in ("", event.shard)
+    ]
+
+
+def has(value: object, count: int = 1) -> Callable[[Event], bool]:
+    """Whether so many rows have come with a value."""
+    seen: list[Event] = []
+
+    def met(event: Event) -> bool:
+        if isinstance(event, Row) and event.after is not None and value in event.after.values():
+            seen.append(event)
+        return len(seen) >= count
+
+    return met

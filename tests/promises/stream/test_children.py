@@ -51,7 +51,7 @@ class Families:
         over = threading.Event()
 
         def write(family: Family) -> None:
-            while not over.wait(0.01):
+            while not over.wait(0.05):
                 family.transact()
 
         threads = [threading.Thread(target=write, args=(one,)) for one in self.writers.values()]

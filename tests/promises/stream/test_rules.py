@@ -146,7 +146,7 @@ def test_a_table_with_a_select_is_copied_again_when_it_is_altered(servers: Serve
         servers["-40"].sql(
             "ALTER TABLE t1 DROP COLUMN n, ADD COLUMN n INT NOT NULL DEFAULT 50", database=schema
         )
-        found = marked(schema, servers, stream)
+        found = until_copied(stream)
     assert [event.table.name for event in found if isinstance(event, Restart)] == ["t1"]
     assert [row[1] for row in told(found)] == [
         {"id": key, "val": val} for key, val in ((1, "a"), (2, "b"), (3, "c"))

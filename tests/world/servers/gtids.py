@@ -15,6 +15,12 @@ def newest_gtid(server: PrivateServer) -> str:
     return re.sub(r":1-", ":", str(server.sql("SELECT @@GLOBAL.gtid_executed")[0][0]))
 
 
+def all_gtids(server: PrivateServer) -> str:
+    """Where the log ends, as a client names it: MySQL has a set of all GTIDs, MariaDB the newest of each domain."""
+    variable = "gtid_executed" if isinstance(server, PrivateMySQL) else "gtid_binlog_pos"
+    return str(server.sql(f"SELECT @@GLOBAL.{variable}")[0][0]).replace("\n", "")
+
+
 def gtids_up_to(server: PrivateServer, file: str, offset: int) -> str:
     """All GTIDs up to the end of a group, as the feed writes them.
 

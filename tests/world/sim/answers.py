@@ -59,6 +59,12 @@ def _tables(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ..
     return [(SCHEMA, name, "BASE TABLE", "InnoDB", len(t.visible)) for name, t in server.tables.items()]
 
 
+def _described(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [
+        (table, "utf8mb4_bin", "") for table in sorted(server.tables) if table in args[1:] or not args[1:]
+    ]
+
+
 def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
     table = server.tables[args[1]]
     return [(name, "bigint", "bigint(20)", None, "NO" if name == "id" else "YES") for name in table.columns]
@@ -66,8 +72,9 @@ def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, .
 
 def _schema(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [
-        (table, *column)
+        (table, *column, None, "")
         for table in sorted(server.tables)
+        if table in args[1:] or not args[1:]
         for column in _catalog(server, sql, (SCHEMA, table))
     ]
 
@@ -121,6 +128,8 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
             lambda server, sql, args: [(len(server.tables[args[1]].visible), 20)],
         ),
         ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
+        ("SELECT TABLE_NAME, TABLE_COLLATION", _described),
+        ("SELECT TABLE_NAME, (TABLE_COMMENT|COLUMN_NAME, COLUMN_COMMENT)", lambda server, sql, args: []),
         ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
         ("SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _schema),
         ("SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS", _primary),

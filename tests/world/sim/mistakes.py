@@ -181,7 +181,7 @@ def the_largest_key_is_read_before_the_cut_is_sealed(patch: pytest.MonkeyPatch) 
     shard_origin: Any = first_cut.origin_of
     newest: Any = newest_key
 
-    def early(endpoint: Any, chosen: Any, reserved: Any) -> Any:
+    def early(endpoint: Any, chosen: Any, reserved: Any, **how: Any) -> Any:
         known: dict[Any, Any] = {}
         with connect(endpoint) as session:
             for table in list_tables(session, chosen):
@@ -189,7 +189,7 @@ def the_largest_key_is_read_before_the_cut_is_sealed(patch: pytest.MonkeyPatch) 
                 known[endpoint.shard, table] = newest(session, table, key)
         world.sleep(0.5)
         keys.update(known)
-        return shard_origin(endpoint, chosen, reserved)
+        return shard_origin(endpoint, chosen, reserved, **how)
 
     keys: dict[Any, Any] = {}
     patch.setattr(first_cut, "origin_of", early)
@@ -274,8 +274,9 @@ def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch)
 
 @mistake
 def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    for module in (changes, copy, shard_reader):
+    for module in (copy, shard_reader):
         patch.setattr(module, "must_be_same_log", _asks_only)
+    patch.setattr(changes, "same_log", _asks_only_in_its_session)
     patch.setattr(lost_logs, "must_go_on", _asks_only)
     patch.setattr(unmoved_module, "must_be_unbroken", lambda endpoint, verified, now: None)
     for module in (checks, shard_reader):
@@ -286,6 +287,11 @@ def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
 def _asks_only(endpoint: Any, verified: Any) -> Any:
     with connect(endpoint, verified.server) as session:
         return ask_resets(session)
+
+
+def _asks_only_in_its_session(endpoint: Any, verified: Any) -> Any:
+    session = connect(endpoint, verified.server)
+    return session, ask_resets(session)
 
 
 @mistake
@@ -303,8 +309,9 @@ def a_purged_floor_ends_the_run(patch: pytest.MonkeyPatch) -> None:
 def what_an_xa_commit_takes_away_behind_the_first_cut_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     left: Any = first_cut._left_by_rows
 
-    def by_images(endpoint: Any, position: Any, tables: Any, definitions: Any) -> Any:
-        return left(endpoint, msgspec.structs.replace(position, prepared=()), tables, definitions)
+    def by_images(endpoint: Any, position: Any, stretches: Any, *rest: Any) -> Any:
+        behind = [one for one in stretches if one == (position.at, None)]
+        return left(endpoint, position, behind, *rest)
 
     patch.setattr(first_cut, "_left_by_rows", by_images)
 

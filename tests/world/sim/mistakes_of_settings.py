@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from catchment.epoch import gather, xa
-from catchment.feed import lost_logs, newcomers, shard_reader
+from catchment.feed import entering, lost_logs, shard_reader
 from catchment.model.position import LogOffset, reaches
 from catchment.readers import changes, chunk_images, copy
 from catchment.schema import shape
@@ -63,9 +63,9 @@ def chunks_are_rewound_over_a_truncate(patch: pytest.MonkeyPatch) -> None:
 def a_new_copy_is_seen_before_it_is_complete(patch: pytest.MonkeyPatch) -> None:
     stale: Any = gather._stale
 
-    def early(previous: Any, plan: Any, cut: Any, reasons: Any) -> Any:
+    def early(previous: Any, plan: Any, cut: Any, reasons: Any, *rest: Any) -> Any:
         copied = {one.table for one in cut.copies}
-        return tuple(one for one in stale(previous, plan, cut, reasons) if one.table not in copied)
+        return tuple(one for one in stale(previous, plan, cut, reasons, *rest) if one.table not in copied)
 
     patch.setattr(gather, "_stale", early)
 
@@ -74,8 +74,8 @@ def a_new_copy_is_seen_before_it_is_complete(patch: pytest.MonkeyPatch) -> None:
 def a_stale_table_stands_as_of_the_epoch_of_its_statement(patch: pytest.MonkeyPatch) -> None:
     stale: Any = gather._stale
 
-    def late(previous: Any, plan: Any, cut: Any, reasons: Any) -> Any:
-        found = stale(previous, plan, cut, reasons)
+    def late(previous: Any, plan: Any, cut: Any, reasons: Any, *rest: Any) -> Any:
+        found = stale(previous, plan, cut, reasons, *rest)
         return tuple(
             msgspec.structs.replace(one, epoch=plan.epoch) if one.table in reasons else one for one in found
         )
@@ -85,7 +85,7 @@ def a_stale_table_stands_as_of_the_epoch_of_its_statement(patch: pytest.MonkeyPa
 
 @of_truncates
 def a_new_copy_goes_where_the_old_one_is(patch: pytest.MonkeyPatch) -> None:
-    begun: Any = newcomers._epoch_with
+    begun: Any = entering._epoch_with
 
     def over(standing: Any, known: Any, states: Any) -> Any:
         manifest = begun(standing, known, states)
@@ -96,7 +96,7 @@ def a_new_copy_goes_where_the_old_one_is(patch: pytest.MonkeyPatch) -> None:
         )
         return msgspec.structs.replace(manifest, shapes=shapes, deltas=deltas)
 
-    patch.setattr(newcomers, "_epoch_with", over)
+    patch.setattr(entering, "_epoch_with", over)
 
 
 def of_purges(plant: Plant) -> Plant:

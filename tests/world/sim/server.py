@@ -355,8 +355,9 @@ class Server:
 
     # What a dump sends.
 
-    def dump(self, name: str, offset: int) -> Iterator[bytes]:
-        """The payloads of a dump's packets, up to the end of the log as of when it is reached; raises Refused."""
+    def dump(self, name: str, offset: int, *, stands: bool) -> Iterator[bytes]:
+        """The payloads of a dump's packets, up to the end of the log as of when it is reached; raises Refused. One that
+        `stands` goes on when the log does: empty payloads say that there is nothing yet."""
         numbers = [file.number for file in self.files if file.name == name]
         if not numbers:
             raise Refused(1236, "Could not find first log file name in binary log index file")
@@ -367,20 +368,16 @@ class Server:
             file = next((file for file in self.files if file.number == number), None)
             if file is None or self.session_age != age:
                 raise ConnectionResetError
-            if offset > _FILE_START and offset not in file.starts and offset != len(file.data):
-                raise Refused(1236, "Client requested master to start replication from impossible position")
-            yield self._artificial(binlog.ROTATE, binlog.rotate_body(file.name, offset))
-            if offset > _FILE_START:
-                body = binlog.format_body(0)
-                yield b"\0" + binlog.event(
-                    binlog.FORMAT, body, at=None, seconds=file.born, server_id=self.server_id
-                )
+            yield from self._head(file, offset)
             at = offset
             while True:
                 if self.session_age != age or not self.up:
                     raise ConnectionResetError
                 if at >= len(file.data):
-                    break
+                    if not stands or file.closed or not self._rests(history, number, at):
+                        break
+                    yield b""
+                    continue
                 if self.kills_dumps and self.rng.random() < 0.001:  # KILL QUERY, said to its thread
                     yield b"\xfe\0\0\2\0"
                     return
@@ -391,6 +388,23 @@ class Server:
                 yield b"\xfe\0\0\2\0"
                 return
             number, offset = number + 1, _FILE_START
+
+    def _rests(self, history: History, number: int, at: int) -> bool:
+        """Whether a dump that stands at the end of a file waits there. After a RESET it does as long as the new file of
+        that number, which it does not read, is no longer than its own (seen: MariaDB 10.11)."""
+        newest = self.files[-1]
+        return self.history is history or (newest.number == number and len(newest.data) <= at)
+
+    def _head(self, file: LogFile, offset: int) -> Iterator[bytes]:
+        """What a dump begins with in a file; raises Refused where no event begins there."""
+        if offset > _FILE_START and offset not in file.starts and offset != len(file.data):
+            raise Refused(1236, "Client requested master to start replication from impossible position")
+        yield self._artificial(binlog.ROTATE, binlog.rotate_body(file.name, offset))
+        if offset > _FILE_START:
+            body = binlog.format_body(0)
+            yield b"\0" + binlog.event(
+                binlog.FORMAT, body, at=None, seconds=file.born, server_id=self.server_id
+            )
 
     def _artificial(self, kind: int, body: bytes) -> bytes:
         made = binlog.event(kind, body, at=None, seconds=0, server_id=self.server_id, flags=binlog.ARTIFICIAL)

@@ -15,6 +15,7 @@ from tests.world.sim.scheduler import SimWorld
 from tests.world.sim.server import SCHEMA, Refused, Server
 
 _LONGLONG = 8
+_NON_BLOCKING = 1  # a flag of COM_BINLOG_DUMP
 _OK = b"\0\0\0\2\0\0\0"
 _EOF = b"\xfe\0\0\2\0"
 
@@ -127,6 +128,20 @@ class SimSession(Session):
                 return found
         raise ServerSaid(1064, f"the simulator has no answer to {sql}")
 
+    def readable(self, seconds: float, beside: Sequence[Session] = ()) -> Sequence[Session]:
+        """The sessions of which bytes of a dump come in so many seconds, or which break off."""
+        sessions = [self, *(one for one in beside if isinstance(one, SimSession))]
+        self._network.world.step("wait")
+        self._network.world.wait(lambda: any(one._comes() for one in sessions), seconds)
+        return [one for one in sessions if one._comes()]
+
+    def _comes(self) -> bool:
+        network, port = self._network, self.endpoint.port
+        if network.hangs_until.get(port, 0.0) > network.world.now:
+            return False
+        broken = not self._server.up or self._server.session_age != self._age
+        return broken or network.cut_until.get(port, 0.0) > network.world.now or self._socket.holds()
+
     def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
         """EXPLAIN of a range."""
         server = self.alive()
@@ -140,6 +155,7 @@ class SimSocket:
         self._session = session
         self._pieces: Iterator[bytes] = iter(())
         self._left = b""
+        self._ended = False
         self._sql = ""
 
     def sendall(self, data: bytes) -> None:
@@ -147,8 +163,9 @@ class SimSocket:
         server = self._session.alive()
         command, body = data[4], data[5:]
         if command == 0x12:
-            (offset,) = struct.unpack_from("<I", body)
-            self._pieces = _numbered(_dumped(server, body[10:].decode(), offset))
+            offset, flags, server_id = struct.unpack_from("<IHI", body)
+            stands = not flags & _NON_BLOCKING and server_id != 0
+            self._pieces = _numbered(_dumped(server, body[10:].decode(), offset, stands=stands))
         elif command == 0x16:
             self._sql = body.decode()
             self._pieces = _numbered(_prepared(self._sql, server))
@@ -174,22 +191,34 @@ class SimSocket:
         rng = self._session._network.world.rng
         want = min(size, rng.choice((200, 1000, 1 << 16)))
         while len(self._left) < want:
-            piece = next(self._pieces, None)
-            if piece is None:
+            piece = next(self._pieces, b"")
+            if not piece:
                 break
             self._left += piece
         found, self._left = self._left[:want], self._left[want:]
         return found
 
+    def holds(self) -> bool:
+        """Whether there is something to receive, or the end of it."""
+        if not self._left and not self._ended:
+            try:
+                self._left = next(self._pieces)
+            except (StopIteration, ConnectionResetError):
+                self._ended = True
+        return bool(self._left) or self._ended
+
 
 def _numbered(payloads: Iterator[bytes]) -> Iterator[bytes]:
-    for number, payload in enumerate(payloads, 1):
-        yield binlog.packet(number, payload)
+    """As packets; what is empty stays so."""
+    number = 0
+    for payload in payloads:
+        number += bool(payload)
+        yield binlog.packet(number, payload) if payload else b""
 
 
-def _dumped(server: Server, file: str, offset: int) -> Iterator[bytes]:
+def _dumped(server: Server, file: str, offset: int, *, stands: bool) -> Iterator[bytes]:
     try:
-        yield from server.dump(file, offset)
+        yield from server.dump(file, offset, stands=stands)
     except Refused as error:
         yield b"\xff" + struct.pack("<H", error.code) + b"#HY000" + str(error).encode()
 

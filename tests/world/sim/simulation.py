@@ -12,15 +12,15 @@ import pytest
 
 from catchment import world as door
 from catchment.config import Feed
-from catchment.feed import altered, newcomers, take_up
+from catchment.feed import altered, take_up
 from catchment.feed.runner import run_feed
 from catchment.feed.take_up import Ports
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, Diverged, Purged
 from catchment.model.order import Action, Order
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId, Wording
-from catchment.source import first_cut, prove, stored_at
+from catchment.model.table import TableId
+from catchment.source import prove, stored_at
 from catchment.state import database, orders
 from catchment.state.database import Database
 from catchment.state.lease import Owner
@@ -182,15 +182,8 @@ class Simulation:
             for caller in (
                 take_up,
                 altered,
-                newcomers,
             ):  # comments are for people, and have no part in what is proven
                 patch.setattr(caller, "commented_now", lambda shapes, endpoints: tuple(shapes))
-            patch.setattr(first_cut, "read_comments", lambda session, tables: {})
-            for caller in (
-                first_cut,
-                newcomers,
-            ):  # columns of the simulator's tables never change their types
-                patch.setattr(caller, "read_wordings", lambda session, tables: {t: Wording() for t in tables})
             patch.setattr(
                 Store, "put_manifest", lambda *args: put(args[0], self._planned(args[1]), *args[2:])
             )

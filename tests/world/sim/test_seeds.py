@@ -90,6 +90,10 @@ def test_a_truncate_between_the_first_cut_and_the_look_for_the_largest_key(tmp_p
     assert turned(339426, tmp_path, TRUNCATED).epochs
 
 
+def test_a_log_that_was_purged_to_files_of_another_name_goes_on(tmp_path: Path) -> None:
+    assert turned(580378, tmp_path, RENAMING).epochs
+
+
 def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
     first, again = (turned(7, tmp_path / name) for name in ("first", "again"))
     assert (first.world.trace, first.world.steps) == (again.world.trace, again.world.steps)

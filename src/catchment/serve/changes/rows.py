@@ -1,5 +1,8 @@
 """What a reader of the source sees beside a table's columns: change columns named as in a change data feed."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +24,8 @@ CHANGE_FIELDS = (
     pa.field(ORDER, pa.int64()),
 )
 _NO_TEXT = pa.scalar(None, pa.string())
+# So many groups are told apart without Arrow.
+_FEW = 32
 _GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups
 
 
@@ -46,22 +51,60 @@ class GroupFacts:
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._table: pa.Table | None = None
+        self._of: dict[int, tuple[str, int]] = {}
+
+    def __len__(self) -> int:
+        return self._rows
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take a batch of groups (wire.groups.SCHEMA)."""
         self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._table, self._of = None, {}
 
     def table(self) -> pa.Table:
         """`ordinal`, `_gtid` as the server writes it (null without one) and `_commit_timestamp`, in order."""
-        groups = pa.Table.from_batches(self._batches, SCHEMA)
-        seconds = groups.column("timestamp").cast(pa.timestamp("s", tz="UTC"))
-        return pa.table(
-            {
-                "ordinal": groups.column("ordinal"),
-                GTID: _gtids(groups),
-                TIMESTAMP: seconds.cast(pa.timestamp("us", tz="UTC")),
-            }
-        )
+        if self._table is None:
+            groups = pa.Table.from_batches(self._batches, SCHEMA)
+            seconds = groups.column("timestamp").cast(pa.timestamp("s", tz="UTC"))
+            self._table = pa.table(
+                {
+                    "ordinal": groups.column("ordinal"),
+                    GTID: _gtids(groups),
+                    TIMESTAMP: seconds.cast(pa.timestamp("us", tz="UTC")),
+                }
+            )
+        return self._table
+
+    def of(self, ordinal: int) -> tuple[str, int]:
+        """GTID, empty without one, and seconds since 1970 of a group."""
+        if not self._of:
+            self._of = dict(self._few() if self._rows <= _FEW else self._many())
+        return self._of[ordinal]
+
+    def _few(self) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Without Arrow, which takes longer for a group than for a thousand."""
+        for batch in self._batches:
+            for group in batch.to_pylist():
+                yield group["ordinal"], (_gtid(group), group["timestamp"])
+
+    def _many(self) -> Iterator[tuple[int, tuple[str, int]]]:
+        facts = self.table()
+        times = facts.column(TIMESTAMP).cast(pa.int64()).to_pylist()
+        ordinals, gtids = facts.column("ordinal").to_pylist(), facts.column(GTID).to_pylist()
+        for number, gtid, time in zip(ordinals, gtids, times, strict=True):
+            yield number, (gtid or "", time // 1_000_000)
+
+
+def _gtid(group: Mapping[str, Any]) -> str:
+    """As `_gtids` has it, empty without one."""
+    if group["sequence"] == 0:
+        return ""
+    if group["uuid"] is None:
+        return f"{group['domain']}-{group['server_id']}-{group['sequence']}"
+    return ":".join(filter(None, (uuid_text(group["uuid"].hex()), group["tag"], str(group["sequence"]))))
 
 
 def _gtids(groups: pa.Table) -> pa.ChunkedArray:
@@ -90,6 +133,11 @@ def numbered(images: pa.Table) -> pa.Table:
     within = np.bitwise_and(images.column(SEQ).to_numpy(), (1 << _GROUP_SHIFT) - 1)
     numbers = (images.column(GROUP).to_numpy() << _GROUP_SHIFT) + within
     return images.set_column(at, images.schema.field(at), pa.array(numbers))
+
+
+def number_of(group: int, sequence: int) -> int:
+    """The number of an image, as `numbered` gives it."""
+    return (group << _GROUP_SHIFT) + (sequence & (1 << _GROUP_SHIFT) - 1)
 
 
 def group_of(number: int) -> int:

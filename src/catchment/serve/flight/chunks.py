@@ -1,6 +1,6 @@
 """The parts of a turn as what a stream of Flight holds: batches of one schema, and JSON beside them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,8 @@ from catchment.serve.changes.rows import CHANGE_FIELDS
 from catchment.serve.stream.events import Batch, Heartbeat, Part
 from catchment.wire.cells.types import arrow_type
 
-_ROWS_MAX = 16_384
+# Of a message: half of what clients of gRPC take where nobody has set it, unless one row is longer.
+_MESSAGE_BYTES = 2 << 20
 
 
 class Chunk(NamedTuple):
@@ -22,13 +23,10 @@ class Chunk(NamedTuple):
     metadata: bytes
 
 
-def schema_of(known: Iterable[Table], told: Sequence[Part]) -> pa.Schema:
-    """All columns that shards have now and that a turn has, and those of changes behind them. Raises Unsupported where
-    shards differ in a type."""
-    found = [
-        pa.schema([pa.field(one.name, arrow_type(one.type)) for one in table.columns]) for table in known
-    ]
-    found += [_own(part.rows.schema) for part in told if isinstance(part, Batch)]
+def schema_of(tables: Iterable[Table]) -> pa.Schema:
+    """All columns of a table that shards have, and those of changes behind them. Raises Unsupported where shards differ
+    in a type."""
+    found = [_schema(table) for table in tables]
     try:
         columns = _united(found) if found else pa.schema([])
     except pa.ArrowInvalid as fault:
@@ -38,23 +36,22 @@ def schema_of(known: Iterable[Table], told: Sequence[Part]) -> pa.Schema:
     return pa.schema([*columns, *CHANGE_FIELDS])
 
 
-def fits(schema: pa.Schema, told: Iterable[Part]) -> bool:
-    """Whether all rows of a turn can be given in it."""
-    found = {part.rows.schema for part in told if isinstance(part, Batch)}
+def fits(schema: pa.Schema, tables: Iterable[Table]) -> bool:
+    """Whether rows of all these can be given in it."""
     try:
-        return all(_united([schema, one]) == schema for one in found)
+        return all(_united([schema, _schema(table)]) == schema for table in tables)
     except pa.ArrowInvalid:
         return False
 
 
-def chunks(schema: pa.Schema, told: Iterable[Part]) -> Iterator[Chunk]:
-    """The chunks of a turn, in order; a shard's rows have null in columns that only others have."""
-    for part in told:
-        if isinstance(part, Batch):
-            for rows in _widened(schema, part.rows).to_batches(max_chunksize=_ROWS_MAX):
-                yield Chunk(rows, b"")
-        elif not isinstance(part, Heartbeat):
-            yield Chunk(nothing(schema), msgspec.json.encode(part))
+def chunks(schema: pa.Schema, part: Part) -> Iterator[Chunk]:
+    """The chunks of a part, in order; a shard's rows have null in columns that only others have."""
+    if isinstance(part, Batch):
+        rows = _widened(schema, part.rows)
+        fit = max(1, rows.num_rows * _MESSAGE_BYTES // max(1, rows.nbytes))
+        yield from (Chunk(some, b"") for some in rows.to_batches(max_chunksize=fit))
+    elif not isinstance(part, Heartbeat):
+        yield Chunk(nothing(schema), msgspec.json.encode(part))
 
 
 def nothing(schema: pa.Schema) -> pa.RecordBatch:
@@ -66,9 +63,8 @@ def _united(schemas: list[pa.Schema]) -> pa.Schema:
     return pa.unify_schemas(schemas, promote_options="permissive")
 
 
-def _own(schema: pa.Schema) -> pa.Schema:
-    changes = {field.name for field in CHANGE_FIELDS}
-    return pa.schema([field for field in schema if field.name not in changes])
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
 
 
 def _widened(schema: pa.Schema, rows: pa.Table) -> pa.Table:

@@ -1,13 +1,23 @@
 """The parts of turns as messages that clients share: Arrow's tables go to each of them as they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from catchment.model.table import Table
 from catchment.serve.hub.telling import Known
 from catchment.serve.stream.batches_of import parts
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Batch, Gap, Heartbeat, Part
+from catchment.serve.stream.turn import Turn
 
 _PART_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The tables of a turn's rows, sent before its parts. A stream of one schema ends in front of a turn that does not
+    fit, and a turn may be too large to be looked through first."""
+
+    tables: Sequence[Table]
 
 
 class ToldParts:
@@ -18,14 +28,19 @@ class ToldParts:
         """Nothing."""
         return {}
 
-    def messages(self, turn: Turn | Heartbeat | Gap) -> Iterator[Part]:
-        """As `Stream.batches` gives them."""
-        yield from parts(turn) if isinstance(turn, Turn) else (turn,)
+    def messages(self, turn: Turn | Heartbeat | Gap) -> Iterator[Part | Columns]:
+        """As `Stream.batches` gives them, after the columns of a turn with rows."""
+        if not isinstance(turn, Turn):
+            yield turn
+            return
+        if turn.tables:
+            yield Columns(turn.tables)
+        yield from parts(turn)
 
-    def catch_up(self, known: Known) -> Iterator[Part]:
+    def catch_up(self, known: Known) -> Iterator[Part | Columns]:
         """Nothing."""
         return iter(())
 
-    def size(self, message: Part) -> int:
+    def size(self, message: Part | Columns) -> int:
         """Bytes of the rows."""
         return _PART_BYTES + (message.rows.nbytes if isinstance(message, Batch) else 0)

@@ -14,9 +14,9 @@ from catchment.model.table import Table, TableId
 from catchment.serve.formats.avro_rows import AvroColumns, AvroRows
 from catchment.serve.formats.avro_schema import Records, Version
 from catchment.serve.formats.envelopes import Envelope, Messages
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Field, Row, Values, VGtid
 from catchment.serve.stream.events_of import RowTeller
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.vgtid import written
 
 # Blocks have these many bytes; less where a turn ends.

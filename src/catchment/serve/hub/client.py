@@ -18,9 +18,10 @@ from catchment.serve.hub.meeting import meet
 from catchment.serve.hub.ring import Overtaken, Place
 from catchment.serve.hub.telling import Known, M, Telling
 from catchment.serve.hub.turnstile import Visit
-from catchment.serve.stream.epochs import Epochs, Turn
+from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.events import Gap
 from catchment.serve.stream.tables import Definitions
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.turns import Pace
 from catchment.serve.stream.vgtid import StreamCut, written
 
@@ -115,6 +116,14 @@ class Client(Generic[M]):
     def definitions(self) -> Definitions:
         """The tables as their rows are told where it stands."""
         return self._last.definitions
+
+    @property
+    def tick(self) -> int:
+        """The number of the last tick up to which it has heard everything; entries to come have greater ones."""
+        if self._following is None:
+            return self._last.tick if self._epochs is None else self._epochs.tick
+        end = self._following.ring.end
+        return (end if end.index == self._last.index else self._last).tick
 
     @property
     def standing(self) -> Standing:

@@ -8,9 +8,11 @@ import msgspec
 from catchment import world
 from catchment.model.cut import Tick
 from catchment.model.errors import ServerStops
+from catchment.serve.hub.retold import messages_of, telling_after
 from catchment.serve.hub.ring import Entry, Place, Ring
-from catchment.serve.hub.telling import M, Telling
-from catchment.serve.stream.epochs import Epochs, Turn
+from catchment.serve.hub.telling import Known, M, Telling
+from catchment.serve.stream.epochs import Epochs
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.turns import Pace
 
 ENDS = "the server ends; begin again with the last vgtid, at another one or later"
@@ -36,12 +38,15 @@ class ReaderStanding(msgspec.Struct, frozen=True):
 
 
 class Following(Generic[M]):
-    """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails. `clients`: how
-    many hear it; SharedReaders keeps the number."""
+    """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails. `form` makes what
+    tells its turns; its first client was told the columns `known`. `clients`: how many hear it; SharedReaders keeps the
+    number."""
 
-    def __init__(self, epochs: Epochs, telling: Telling[M], bytes_max: int) -> None:
+    def __init__(self, epochs: Epochs, form: Callable[[], Telling[M]], known: Known, bytes_max: int) -> None:
         self._epochs = epochs
-        self._telling = telling
+        self._form = form
+        self._telling = telling_after(form, known)
+        self._bytes_max = bytes_max
         self._stopping = world.event()
         self._index = 0
         self._shards = sorted(epochs.stands.cut.shards)
@@ -99,9 +104,9 @@ class Following(Generic[M]):
             ended()
 
     def _entry(self, turn: Turn) -> Entry[M]:
-        messages = tuple(self._telling.messages(turn))
+        messages, nbytes = messages_of(turn, self._telling, self._form, self._bytes_max)
         self._index += 1
-        return Entry(messages, sum(map(self._telling.size, messages)), self._place())
+        return Entry(messages, nbytes, self._place())
 
     def _place(self) -> Place:
         return Place.of(self._index, self._epochs, self._telling.known)

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from catchment.model.position import reaches
 from catchment.serve.hub.ring import Place, Ring
-from catchment.serve.stream.epochs import Epochs, Turn
+from catchment.serve.stream.epochs import Epochs
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.vgtid import StreamCut
 
 # For so long a client waits for a shared reader to come to where it stands itself.

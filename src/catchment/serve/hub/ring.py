@@ -1,7 +1,7 @@
 """What was told last to all clients of a reader, in bounded memory. One writes; each client reads at its own pace."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic
 
@@ -31,9 +31,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[M]):
-    """All messages of one turn, and the place behind it."""
+    """All messages of one turn, which several clients may iterate; the bytes that they take in memory, and the place
+    behind the turn."""
 
-    messages: Sequence[M]
+    messages: Iterable[M]
     nbytes: int
     behind: Place
 

@@ -55,15 +55,12 @@ class SharedReaders:
     def share(self, same: Same, epochs: Epochs, known: Known) -> Following[Any] | None:
         """Make a reader the shared one, and join it; None where another one is. `known`: columns that its client was
         told. Raises CatchmentError once they are stopped."""
-        telling = same.form()
-        for _ in telling.catch_up(known):
-            pass
         with self._lock:
             if self._stopped:
                 raise ServerStops(ENDS)
             if same in self._shared:
                 return None
-            following = Following(epochs, telling, self.buffer)
+            following = Following(epochs, same.form, known, self.buffer)
             self._shared[same] = following
         following.start(lambda: self._ended(same, following))
         return following

@@ -10,7 +10,7 @@ import msgspec
 
 from catchment import world
 from catchment.model.errors import ConfigError, StateError
-from catchment.model.position import reaches
+from catchment.model.position import Order
 from catchment.model.subscription import Subscription
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client
@@ -19,7 +19,8 @@ from catchment.serve.hub.said import Said, must_be_the_same
 from catchment.serve.hub.subscribed import Slip, Subscribed, taken_over
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.source import Source
-from catchment.serve.stream.vgtid import StreamCut, is_later, read, written
+from catchment.serve.stream.vgtid import StreamCut, read, written
+from catchment.serve.stream.vgtid_order import order_of
 from catchment.state import subscribers
 from catchment.state.store import Store
 
@@ -111,7 +112,8 @@ class Subscribers:
     def acknowledge(self, name: str, vgtid: str) -> bool:
         """The subscriber has all up to `vgtid`; False where it has acknowledged that, or more, before.
 
-        Raises ConfigError where there is none of that name, and for what it cannot have been given.
+        Raises ConfigError where there is none of that name, and for what it cannot have been given; SourceError where a
+        log changed its base name since and its shard does not answer.
         """
         given = read(vgtid, self._source)
         if not isinstance(given, StreamCut):
@@ -186,12 +188,10 @@ class Subscribers:
         assert isinstance(before, StreamCut)
         if before.cut.shards.keys() - given.cut.shards.keys():  # it may have got more
             raise ConfigError(f"subscriber {name}: the vgtid is of other shards than its stream")
-        there, here = given.cut.positions, before.cut.positions
-        forth = [reaches(there[shard].at, here[shard].at) for shard in here]
-        back = [reaches(here[shard].at, there[shard].at) for shard in here]
-        if not all(forth) and not all(back):
+        order = order_of(self._source, given, before)
+        if order is Order.CONCURRENT:
             raise ConfigError(f"subscriber {name}: the vgtid is not one of those that it was given")
-        return is_later(given, before)
+        return order is Order.AFTER
 
 
 def _written_first(name: str, what: str) -> StateError:

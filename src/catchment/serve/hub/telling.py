@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from catchment.model.table import Table, TableId
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Gap, Heartbeat
+from catchment.serve.stream.turn import Turn
 
 M = TypeVar("M")
 

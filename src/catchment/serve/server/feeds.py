@@ -75,21 +75,12 @@ class Feeds:
         """Whether any of them is, by the header of a call."""
         return any([served.lock.opens(authorization) for served in self._served.values()])
 
-    def admit(self, authorization: str) -> None:
-        """Raise Denied unless one of them is open to the header of a call."""
-        if not self.open_to(authorization):
-            raise Denied(CLOSED)
-
     def served(self, feed: str, authorization: str) -> Served:
         """The feed. Raises Denied, alike for a wrong token and for a feed that is none."""
         served = self._served.get(feed)
         if served is None or not served.lock.opens(authorization):
             raise Denied(CLOSED)
         return served
-
-    def hub(self, feed: str, authorization: str) -> Hub:
-        """Its clients. Raises Denied."""
-        return self.served(feed, authorization).hub
 
     def stop(self) -> None:
         """End the shared readers."""

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Final, cast
 
 import grpc
-import pyarrow as pa
 
 from catchment import world
 from catchment.config.serving import ServeConfig, ServerTls
 from catchment.model.errors import ConfigError
 from catchment.page.server import Server as PageServer
-from catchment.serve.flight.service import FlightService
 from catchment.serve.server.admission import Gate
 from catchment.serve.server.feeds import Feeds
+from catchment.serve.server.flight import Tables
 from catchment.serve.server.metrics import registry_of
 from catchment.serve.server.page import page_of
 from catchment.serve.server.service import Streams
@@ -59,7 +58,7 @@ class Server:
     def __init__(self, config: ServeConfig, feeds: Feeds) -> None:
         self._feeds = feeds
         certificates = [] if config.tls is None else [_pair(config.tls)]
-        self._streams = Streams(feeds)
+        self._stopping = world.event()
         threads = config.clients_max * len(feeds.names) + _SPARE
         self._pool = world.pool(threads, "serve")
         self._server = grpc.server(
@@ -68,33 +67,32 @@ class Server:
             options=_options(),
             maximum_concurrent_rpcs=threads,
         )
-        self._server.add_generic_rpc_handlers((self._streams.handler(),))
-        self._listen(f"{_host(config.address)}:{config.port}", certificates)
-        self._flight = (
-            None if config.flight is None else _flight(config, config.flight.port, feeds, certificates)
-        )
+        self._server.add_generic_rpc_handlers((Streams(feeds, self._stopping).handler(),))
+        self._listen("port", config.address, config.port, certificates)
+        if config.flight is not None:
+            self._server.add_generic_rpc_handlers((Tables(feeds, self._stopping).handler(),))
+            self._listen("flight.port", config.address, config.flight.port, certificates)
         self._page = _page(config, feeds)
         self._server.start()
 
-    def stop(self) -> bool:
-        """End the streams: their clients may go on elsewhere. False: Arrow's server still waits for a client that does
-        not read, and only the end of the process ends that."""
-        self._streams.stop()
+    def stop(self) -> None:
+        """End the streams: their clients may go on elsewhere."""
+        self._stopping.set()
         if self._page is not None:
             self._page.stop()
         self._server.stop(_STOP_SECONDS).wait()
         self._feeds.stop()
         self._pool.shutdown()
-        return self._flight is None or _shut_down(self._flight)
 
-    def _listen(self, place: str, certificates: Certificates) -> None:
+    def _listen(self, name: str, address: str, port: int, certificates: Certificates) -> None:
+        place = f"{_host(address)}:{port}"
         try:
             if certificates:
                 self._server.add_secure_port(place, grpc.ssl_server_credentials(certificates))
             else:
                 self._server.add_insecure_port(place)
         except RuntimeError:
-            raise ConfigError(f"port: cannot listen on {place}; {_REMEDY}") from None
+            raise ConfigError(f"{name}: cannot listen on {place}; {_REMEDY}") from None
 
 
 def _page(config: ServeConfig, feeds: Feeds) -> PageServer | None:
@@ -104,28 +102,6 @@ def _page(config: ServeConfig, feeds: Feeds) -> PageServer | None:
     return PageServer(
         "status.port", config.status.address, config.status.port, page_of(now, registry_of(now))
     )
-
-
-def _flight(config: ServeConfig, port: int, feeds: Feeds, certificates: Certificates) -> FlightService:
-    scheme = "grpc+tls" if certificates else "grpc"
-    place = f"{_host(config.address)}:{port}"
-    pairs = [(certificate, key) for key, certificate in certificates]
-    try:
-        return FlightService(f"{scheme}://{place}", feeds, pairs)
-    except (pa.ArrowException, OSError):
-        raise ConfigError(f"flight.port: cannot listen on {place}; {_REMEDY}") from None
-
-
-def _shut_down(service: FlightService) -> bool:
-    """Whether it is done in time."""
-    done = world.event()
-
-    def work() -> None:
-        service.shutdown()
-        done.set()
-
-    world.thread("flight", work).start()
-    return done.wait(_STOP_SECONDS)
 
 
 def _host(address: str) -> str:

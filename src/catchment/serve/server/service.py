@@ -1,48 +1,31 @@
 """The service Streams: pulls the messages of clients as fast as they read, and ends their streams clearly."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import grpc
 
 from catchment import world
 from catchment.model.errors import TooLarge
-from catchment.serve.hub.ends import STOPPED, End, Why, end_by
+from catchment.serve.hub.ends import STOPPED, End, end_by
 from catchment.serve.hub.subscribers import Subscribers
 from catchment.serve.server import stream_pb2 as pb
 from catchment.serve.server.admission import authorization_of
 from catchment.serve.server.asks import ask_of, message_bytes_of
+from catchment.serve.server.calls import abort
 from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.telling import Message, ProtoTelling
 
 NAME: Final = "catchment.stream.v1.Streams"
-# The trailing metadata that names the reason.
-REASON: Final = "catchment-reason"
-_CODES: Final = {
-    Why.DENIED: grpc.StatusCode.UNAUTHENTICATED,
-    Why.REFUSED: grpc.StatusCode.INVALID_ARGUMENT,
-    Why.UNUSABLE: grpc.StatusCode.FAILED_PRECONDITION,
-    Why.PURGED: grpc.StatusCode.OUT_OF_RANGE,
-    Why.DIVERGED: grpc.StatusCode.DATA_LOSS,
-    Why.TOO_MANY: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Why.OVERTAKEN: grpc.StatusCode.ABORTED,
-    # Not ABORTED: whoever repeats that would throw out the client that has the name now, and so on without end.
-    Why.TAKEN_OVER: grpc.StatusCode.FAILED_PRECONDITION,
-    Why.AWAY: grpc.StatusCode.UNAVAILABLE,
-    Why.FAULT: grpc.StatusCode.INTERNAL,
-}
 
 
 class Streams:
-    """Each stream has a thread of the server's pool."""
+    """Each stream has a thread of the server's pool, until `stopping` is set: then it ends within a second if its
+    client reads."""
 
-    def __init__(self, feeds: Feeds) -> None:
+    def __init__(self, feeds: Feeds, stopping: world.Event) -> None:
         self._feeds = feeds
-        self._stopping = world.event()
-
-    def stop(self) -> None:
-        """End all streams, each within a second if its client reads."""
-        self._stopping.set()
+        self._stopping = stopping
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a server of gRPC calls. Messages of streams are serialized already."""
@@ -63,7 +46,7 @@ class Streams:
             end = STOPPED
         except Exception as fault:
             end = self._end_by(fault, request)
-        _abort(context, end)
+        abort(context, end)
 
     def _told(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         served = self._admitted(request, context)
@@ -86,7 +69,7 @@ class Streams:
                 return act(self._admitted(asked, context).subscribers, asked)
             except Exception as fault:
                 end = self._end_by(fault, asked)
-                _abort(context, end)
+                abort(context, end)
 
         return grpc.unary_unary_rpc_method_handler(
             answered, request.FromString, lambda given: given.SerializeToString()
@@ -98,12 +81,6 @@ class Streams:
     def _end_by(self, fault: Exception, request: Any) -> End:
         """While it stops, what its readers say of their end is no news."""
         return STOPPED if self._stopping.is_set() else end_by(fault, request.feed)
-
-
-def _abort(context: grpc.ServicerContext, end: End) -> NoReturn:
-    """End a call. The reason stands beside the status, since a program cannot choose by the text."""
-    context.set_trailing_metadata(((REASON, end.why.name.lower()),))
-    context.abort(_CODES[end.why], end.text)
 
 
 def _acknowledge(subscribers: Subscribers, asked: pb.AcknowledgeRequest) -> pb.AcknowledgeResponse:

@@ -11,10 +11,10 @@ from catchment.serve.hub.telling import Known
 from catchment.serve.server.events import serialized
 from catchment.serve.server.rows import OpenRows, Place, SerializedRow, SerializedRows, SerializedRun
 from catchment.serve.server.varints import varint
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Event, Field, Gap, Heartbeat
 from catchment.serve.stream.events_of import RowTeller
 from catchment.serve.stream.source import ShardName
+from catchment.serve.stream.turn import Turn
 
 MESSAGE_BYTES: Final = 1 << 20
 # Field 1 of EventBatch, with a length.

@@ -16,6 +16,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError
 from catchment.model.shard import Copy
 from catchment.model.table import ShardTable
+from catchment.serve.spark_source.children import must_have_been_no_child
 from catchment.serve.spark_source.cuts import cut_now
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.read import ChunkGroup, read_work
@@ -35,10 +36,12 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Take the cut and deal the whole table out in groups of chunks. Raises SourceError, ConfigError."""
+        """Take the cut and deal the whole table out in groups of chunks. Raises ConfigError, Unsupported for a
+        child of a foreign key that changes rows, and SourceError."""
         options = self._options
         feed, endpoints = options.load()
         origin = originate(feed.name, endpoints, lambda table: table == options.table, 0, reserved=())
+        must_have_been_no_child(endpoints, origin.cut, options.table)
         # What is proven visible may lie behind what is visible: the cut is taken from there on.
         start, shape = first_cut(origin.cut, copy=True), origin.shapes[0]
         cut = cut_now(endpoints, feed, options.table, start).cut

@@ -99,6 +99,7 @@ def _step(endpoint: Endpoint, table: TableId, known: _Step, stop: LogOffset, bud
     shown = stretch.reached_stop and batch.shown
     arrival = arrived(endpoint, start, state.sealed, stretch, at, shown=shown)
     followed = Followed([table], state.definitions).over(stretch.facts)
+    followed.must_follow()
     reached = ShardState(
         replace(arrival.position, resets=resets),
         arrival.sealed or state.sealed,

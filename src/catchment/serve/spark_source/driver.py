@@ -3,16 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
-from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
-from catchment.model.position import LogOffset, Order, Server, reaches, relation
+from catchment.model.errors import CatchmentError, ConfigError, LogRenamed, Retry, SourceError
+from catchment.model.position import Server, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.schema.shape import first_shape, merge
+from catchment.serve.spark_source.children import must_be_no_child, must_have_been_no_child
 from catchment.serve.spark_source.cuts import ATTEMPTS, cut_now, next_cut, with_chunks
+from catchment.serve.spark_source.log_end import LogEnd
 from catchment.serve.spark_source.offset import Offset, read, written
 from catchment.serve.spark_source.options import LATEST, SourceOptions
 from catchment.serve.spark_source.resume import must_all_go_on
@@ -20,7 +24,8 @@ from catchment.serve.spark_source.start import cut_at
 from catchment.serve.spark_source.stream_cut import StreamCut, first_cut
 from catchment.source.catalog import list_tables, read_table
 from catchment.source.first_cut import originate
-from catchment.source.offsets import snapshot_offset, snapshot_session
+from catchment.source.log_names import cut_at_next_names
+from catchment.source.offsets import log_files, snapshot_offset, snapshot_session
 from catchment.source.session import connect, must_be
 
 # Spark polls every 12 ms or so; a call waits this long for a tick when it has to try again.
@@ -28,14 +33,15 @@ TICK_SECONDS = 1.0
 
 
 def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
-    """The table as all shards have it together; raises ConfigError when none has it, SourceError when they
-    differ.
+    """The table as all shards have it together; raises ConfigError when none has it, Unsupported for a child of a
+    foreign key that changes rows, SourceError when they differ.
     """
     found: dict[str, Table] = {}
     for shard, endpoint in endpoints.items():
         with connect(endpoint) as session:
             if table in list_tables(session, lambda one: one == table):
                 found[shard] = read_table(session, table)
+                must_be_no_child(session, table)
     if not found:
         raise ConfigError(f"option table: no shard has the table {table}")
     return first_shape(merge(found), found)
@@ -59,7 +65,7 @@ class StreamDriver:
         self._shape: TableShape | None = None
         self._tick = 0
         self._missed = 0
-        self._end: dict[str, LogOffset] | None = None
+        self._end: dict[str, LogEnd] | None = None
         self._told_end: dict[str, Server] = {}
 
     def shape(self) -> TableShape:
@@ -76,7 +82,8 @@ class StreamDriver:
         for shard, endpoint in self._endpoints.items():
             with snapshot_session(endpoint) as session:
                 self._told_end[shard] = session.server
-                self._end[shard] = snapshot_offset(session)
+                at = snapshot_offset(session)
+                self._end[shard] = LogEnd(at, log_files(session).keys())
 
     def stop(self) -> None:
         """End the clock and its sessions."""
@@ -96,6 +103,12 @@ class StreamDriver:
         if since is None:
             begin = start["start"]
             return self._begin_behind(begin) if isinstance(begin, dict) else self._begin(copy=begin != LATEST)
+        try:
+            return self._planned(start, since, byte_limit)
+        except LogRenamed as renamed:
+            return self._at_next_name(since, renamed)
+
+    def _planned(self, start: Offset, since: StreamCut, byte_limit: int | None) -> Offset:
         clock = self._started(since.cut)
         if self._end is None:
             tick = clock.after(max(since.cut.epoch, self._tick), 0)
@@ -127,9 +140,25 @@ class StreamDriver:
                 raise
             if self._end is not None:
                 # No group ends at the end that was planned.
-                self._end = dict(tick.offsets)
+                self._mended(tick)
             return start
         return end
+
+    def _mended(self, tick: Tick) -> None:
+        assert self._end is not None
+        self._end = {shard: end.mended(tick.offsets[shard]) for shard, end in self._end.items()}
+
+    def _at_next_name(self, since: StreamCut, renamed: LogRenamed) -> Offset:
+        """The offset at the head of the files of another base name in which a log goes on: a batch without rows leads
+        there, since no group lies between. Another clock takes ticks from there on."""
+        self.stop()
+        self._clock = None
+        known = since.cut
+        found = must_all_go_on(self._endpoints, known.positions)
+        if found == known.positions:
+            raise renamed
+        batch = {shard: replace(part, through=()) for shard, part in since.batch.items()}
+        return written(StreamCut(cut_at_next_names(known, found), batch))
 
     def _obstacle(self) -> str:
         unplanned = self._planner.unplanned.items()
@@ -139,14 +168,16 @@ class StreamDriver:
         )
 
     @staticmethod
-    def _ended(cut: Cut, end: dict[str, LogOffset]) -> bool:
-        behind = (relation(end[shard], state.position.at) for shard, state in cut.shards.items())
+    def _ended(cut: Cut, end: dict[str, LogEnd]) -> bool:
         # An end that lies before it: the cut has gone beyond while rows were copied.
-        return cut.copied and Order.AFTER not in behind
+        return cut.copied and not any(
+            end[shard].lies_beyond(state.position.at) for shard, state in cut.shards.items()
+        )
 
     def _begin(self, *, copy: bool) -> Offset:
         table = self._options.table
         manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0, reserved=())
+        must_have_been_no_child(self._endpoints, manifest.cut, table)
         self._shape = manifest.shapes[0]
         first = first_cut(manifest.cut, copy=copy)
         return written(first if copy else cut_now(self._endpoints, self._feed, table, first))
@@ -158,7 +189,9 @@ class StreamDriver:
                 "start with a new checkpoint"
             )
         self.shape()
-        return written(cut_at(self._endpoints, self._options.table, gtids))
+        start = cut_at(self._endpoints, self._options.table, gtids)
+        must_have_been_no_child(self._endpoints, start.cut, self._options.table)
+        return written(start)
 
     def _started(self, cut: Cut) -> Clock:
         positions = cut.positions
@@ -169,6 +202,7 @@ class StreamDriver:
                     f"{_names(self._endpoints)}; start with a new checkpoint"
                 )
             must_all_go_on(self._endpoints, positions)
+            self.shape()
             servers = {shard: position.server for shard, position in positions.items()}
             for shard, told in self._told_end.items():
                 must_be(told, servers[shard], self._endpoints[shard])
@@ -181,14 +215,17 @@ class StreamDriver:
         """An end before the cut was read at a rotation: the log has been shown to reach the cut. Take the end from a
         tick, which never lies before the cut.
         """
-        if self._end is None or all(reaches(self._end[s], p.position.at) for s, p in cut.shards.items()):
+        if self._end is None or all(
+            self._end[shard].at == state.position.at or self._end[shard].lies_beyond(state.position.at)
+            for shard, state in cut.shards.items()
+        ):
             return
         tick = clock.after(cut.epoch, ATTEMPTS * TICK_SECONDS)
         if tick is None:
             raise SourceError(
                 f"no shard of {', '.join(cut.shards)} says where its log ends; start the query again"
             )
-        self._end = dict(tick.offsets)
+        self._mended(tick)
 
     def _next(self, start: Offset, since: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
         cut = since.cut
@@ -202,12 +239,13 @@ class StreamDriver:
         return start if cut.stood_at(end.cut.tick) and not copied else written(end)
 
 
-def _no_later(tick: Tick, cut: Cut, end: dict[str, LogOffset]) -> Tick:
+def _no_later(tick: Tick, cut: Cut, end: dict[str, LogEnd]) -> Tick:
     """The tick, but on no shard beyond the end; a shard that is there or beyond stays where it is."""
     offsets = {}
     for shard, state in cut.shards.items():
-        at = state.position.at
-        offsets[shard] = end[shard] if relation(end[shard], at) is Order.AFTER else at
+        at, last = state.position.at, end[shard]
+        aim = last.at if reaches(tick.offsets[shard], last.at) else tick.offsets[shard]
+        offsets[shard] = aim if last.lies_beyond(at) else at
     return Tick(tick.number, tick.time_us, tick.window_us, offsets)
 
 

@@ -5,7 +5,7 @@ the same piece again gives the same rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -139,8 +139,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
     with ImageSequence() as kept:
         must_be_same_log(endpoint, start)
         followed = Followed([table], definitions)
-        wanted = replace(at_start, on_ddl=followed.on_ddl)
-        with read_log(endpoint, server, start, work.stop, wanted) as log:
+        with read_log(endpoint, server, start, work.stop, at_start.along(followed)) as log:
             for piece in log:
                 if isinstance(piece, EndedGroups):
                     groups.add(piece.batch)
@@ -148,6 +147,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
                     kept.add(_followed(work, piece))
         stretch = log.stretch
         must_be_whole(work.shard, start, work.stop, stretch)
+        followed.must_follow()
         events = tuple(followed.events.of(stretch.facts))
         stored = StoredAt(endpoint, server, start.at, stretch.at, events)
         altered = alterations(work.shard, [table], stored)

@@ -12,7 +12,11 @@ from catchment.model.source import Endpoint
 from catchment.source.identity import must_go_on
 
 
-def must_all_go_on(endpoints: Mapping[str, Endpoint], positions: Mapping[str, Position]) -> None:
-    """Raise Diverged or Purged unless every shard's log goes on at its position; ConnectionLost."""
+def must_all_go_on(
+    endpoints: Mapping[str, Endpoint], positions: Mapping[str, Position]
+) -> dict[str, Position]:
+    """Where each shard's log goes on: at its position, or at the head of the file after it that has another base name.
+    Raises Diverged or Purged where one does not; ConnectionLost."""
     with world.pool(len(endpoints), "resume") as pool:
-        list(pool.map(lambda shard: must_go_on(endpoints[shard], positions[shard]), endpoints))
+        found = pool.map(lambda shard: must_go_on(endpoints[shard], positions[shard]), endpoints)
+        return dict(zip(endpoints, found, strict=True))

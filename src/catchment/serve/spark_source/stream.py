@@ -82,7 +82,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         shape = self._live().shape()
         for shard, end in until.cut.shards.items():
             start = since.cut.shards[shard]
-            if start.position.at != end.position.at:
+            # From one base name of a log to the next one there is nothing to read.
+            if start.position.at != end.position.at and start.position.at.base == end.position.at.base:
                 yield LogRange(
                     options=self._options,
                     shape=shape,

@@ -12,7 +12,7 @@ from catchment.serve.stream.flags import AddedShards
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import Chosen
 from catchment.serve.stream.vgtid import Start, Starts, StreamCut
-from catchment.source.first_cut import must_be_apart
+from catchment.source.origin import must_be_apart
 
 
 def added_since(stands: StreamCut, source: Source) -> list[str]:

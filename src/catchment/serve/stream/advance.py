@@ -1,6 +1,5 @@
 """Reads a shard's log from where a stream stands: what it tells of rows and tables, and where the shard stands then."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +17,8 @@ from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.model.treatment import Changes, SchemaChange
-from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
+from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, passed, went_through
+from catchment.readers.unread import unread
 from catchment.readers.xa_rows import PreparedRows
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent
@@ -30,9 +30,9 @@ from catchment.serve.stream.family_turn import FamilyTurn
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
-from catchment.source.dump import Opens
 from catchment.source.identity import must_be_unbroken
 from catchment.source.log import EndedGroups, read_log
+from catchment.source.standing import StandingDump
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.view import View
@@ -43,7 +43,7 @@ _EVOLVES: Final = Changes(SchemaChange.EVOLVE)
 REDEFINED: Final = "a column was given another definition"
 WHILE_COPIED: Final = "it was altered before all its rows were copied"
 WHERE_SELECTED: Final = "it was altered, and a rule has a SELECT for it"
-UNTOLD: Final = "the log is ahead of what it is by now, or it cannot be streamed as it is"
+UNTOLD: Final = "the catalog does not have the table as the log has it here"
 GONE: Final = "the table is gone"
 COME: Final = "the table came"
 SHARD_ADDED: Final = "the shard was added to the source"
@@ -51,26 +51,26 @@ SHARD_ADDED: Final = "the shard was added to the source"
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """A shard's log from `state` to `stop`, no more than `budget` bytes of it. `until`: nothing that was written
-    later, in seconds since 1970 by the shard's clock.
+    """A shard's log from `state` to `stop`, no more than `budget` bytes of it; without a stop what has come of `dump`,
+    which stands at `state`. `until`: nothing that was written later, in seconds since 1970 by the shard's clock.
 
     `known`: its tables. `shown`: a tick showed where it begins. `resets`: how often RESET was said, as of now.
-    `chosen`: which tables are followed once they come. `opens`: sessions for dumps. `view`: of the shard in front of
-    `state`, for what foreign keys do; None: there is none. `untold`: nobody is told of what the log holds.
+    `chosen`: which tables are followed once they come. `view`: of the shard in front of `state`, for what foreign keys
+    do; None: there is none. `untold`: nobody is told of what the log holds.
     """
 
     endpoint: Endpoint
     state: ShardState
     shown: bool
     known: Known
-    stop: LogOffset
+    stop: LogOffset | None
     budget: int
     resets: Resets
     chosen: Callable[[TableId], bool]
-    opens: Opens
     until: int | None = None
     view: View | None = None
     untold: bool = False
+    dump: StandingDump | None = None
 
     @property
     def shapes(self) -> Mapping[TableId, TableShape]:
@@ -97,17 +97,24 @@ class Void:
     gone: bool = False
     came: bool = False
 
+    def explained(self, faults: Mapping[TableId, str]) -> "Void":
+        """The same with the reason why the stream sends no rows of the table as it is. `faults`: of tables that cannot
+        be streamed."""
+        if self.gone or self.table not in faults:
+            return self
+        return Void(self.table, f"{self.reason}; it cannot be streamed as it is: {faults[self.table]}")
+
 
 @dataclass(frozen=True)
 class Told:
-    """What the log told, and the shard's state behind it. `groups`: ordinal, GTID and time of each transaction.
+    """What the log told, and the shard's state behind it. `groups`: GTID and time of each transaction.
     `shown`: a tick showed that position. `redefines`: DDL is among it. `event_time`: of the last transaction, in
     seconds since 1970; `held`: of the first one that was held back for its time. `log_bytes`: of all.
     `acted`: foreign keys may have changed rows."""
 
     state: ShardState
     shown: bool
-    groups: pa.Table
+    groups: GroupFacts
     changed: Sequence[Changed]
     altered: Sequence[Altered]
     voids: Sequence[Void]
@@ -120,7 +127,7 @@ class Told:
     @property
     def newest_time(self) -> int:
         """Of its transactions, in seconds since 1970; 0 without any. The last one may be older: times go back."""
-        newest = pc.max(self.groups.column(TIMESTAMP)).cast(pa.timestamp("s", tz="UTC"))
+        newest = pc.max(self.groups.table().column(TIMESTAMP)).cast(pa.timestamp("s", tz="UTC"))
         return newest.value or 0
 
     @property
@@ -133,15 +140,18 @@ def advanced(work: Advance) -> Told:
     """Read the log. Raises CatchmentError; CutMissed where no group ends at `stop`: take another tick."""
     start, endpoint = work.state.position, work.endpoint
     must_be_unbroken(endpoint, start, work.resets)
-    followed = Followed(work.shapes, work.state.definitions)
-    wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
+    followed = Followed(work.known.names, work.state.definitions)
+    at_start = Wanted.of(work.known.whole, work.state.definitions, before="full")
+    wanted = at_start.along(followed)
     groups, family = (
         GroupFacts(),
         FamilyTurn(endpoint, work.state, work.shapes, work.view, untold=work.untold),
     )
     kept = KeptImages(endpoint.shard, work.known, work.state.copying)
-    reader = read_log(endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until)
-    with reader.through(work.opens) as log:
+    # A dump that stands has gone on from there since somebody compared the event in front.
+    begins = start.at if work.dump is not None and work.dump.begun else start
+    reader = read_log(endpoint, start.server, begins, work.stop, wanted, budget=work.budget, until=work.until)
+    with reader.along(work.dump) as log:
         for piece in log:
             if isinstance(piece, EndedGroups):
                 groups.add(piece.batch)
@@ -149,50 +159,60 @@ def advanced(work: Advance) -> Told:
                 kept.add(piece)
                 family.add(piece)
     stretch = log.stretch
-    must_be_whole(endpoint.shard, start, None, stretch)
+    unreadable = unread(endpoint.shard, stretch.facts) | followed.lost
+    must_be_whole(endpoint.shard, start, None, stretch, unreadable)
     if stretch.held is not None and stretch.at == start.at:
         return _unmoved(work, groups, stretch)
-    if not stretch.reached_stop and stretch.whole:
+    if work.stop is not None and not stretch.reached_stop and stretch.whole:
         raise CutMissed(
             f"shard {endpoint.shard}: the log ends at {stretch.at}, before {work.stop}; cut again"
         )
     events = tuple(followed.events.of(stretch.facts))
     stored = StoredAt(endpoint, start.server, start.at, stretch.at, events)
-    went = went_through(endpoint.shard, list(work.shapes), stored, _EVOLVES)
+    redefines = any(isinstance(event.fact, Ddl) for event in events)
+    went = went_through(endpoint.shard, work.known.names, stored, _EVOLVES)
     ends = commits(endpoint.shard, start.prepared, stretch.xa)
-    for piece in PreparedRows(endpoint, start.server, ends.earlier, _as_prepared(wanted)):
+    # No DDL stands among rows that were prepared before.
+    prepared = PreparedRows(endpoint, start.server, ends.earlier, at_start)
+    for piece in prepared:
         kept.add(piece)
         family.add(piece)
-    stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
-    stopped |= kept.keyless
+    keyless = _without_keys(work, events, stretch.at) if redefines else ()
+    stopped = {one.table: one for one in (*keyless, *went.stopped)}
+    stopped |= kept.keyless | unreadable | prepared.unread
     altered = _altered(work, went.altered, events, stopped)
     there = existence(events, start)
-    unfollowed = {*stopped, *(one.table for one in _voids(work, stopped, there))}
-    children = family.followed(stretch, ends, events, unfollowed)
+    voids = _voids(work, stopped, there)
+    children = family.followed(stretch, ends, events, {*stopped, *(one.table for one in voids)})
     for table, images in children.images.items():
         kept.add_silent(table, images)
-    stopped |= children.stopped
-    altered = [one for one in altered if one.effect.table not in stopped]
-    voids = _voids(work, stopped, there)
+    if children.stopped:
+        stopped |= children.stopped
+        altered = [one for one in altered if one.effect.table not in stopped]
+        voids = _voids(work, stopped, there)
     void = {one.table for one in voids}
     changed = [one for one in kept.changed(stretch, ends) if one.table.id not in void]
-    shown = stretch.reached_stop
-    arrival = arrived(endpoint, start, work.state.sealed, stretch, stretch.at, shown=shown and work.shown)
+    shown, sealed = stretch.reached_stop, work.state.sealed
+    arrival = (
+        passed(endpoint.shard, start, sealed, stretch)
+        if work.stop is None
+        else arrived(endpoint, start, sealed, stretch, stretch.at, shown=shown and work.shown)
+    )
     state = ShardState(
         replace(arrival.position, resets=work.resets),
         arrival.sealed or work.state.sealed,
         _copies(work.state.copies, voids),
-        _definitions(followed.now.values(), voids),
+        _definitions(followed.now.values(), voids) if redefines or voids else work.state.definitions,
         children.keys,
     )
     return Told(
         state=_defined(work, state, voids),
         shown=shown,
-        groups=groups.table(),
+        groups=groups,
         changed=changed,
         altered=[one for one in altered if one.effect.table not in void],
         voids=voids,
-        redefines=any(isinstance(event.fact, Ddl) for event in events),
+        redefines=redefines,
         event_time=stretch.event_time,
         held=stretch.held,
         log_bytes=stretch.group_bytes,
@@ -205,7 +225,7 @@ def _unmoved(work: Advance, groups: GroupFacts, stretch: Stretch) -> Told:
     return Told(
         state=work.state,
         shown=work.shown,
-        groups=groups.table(),
+        groups=groups,
         changed=(),
         altered=(),
         voids=(),
@@ -214,11 +234,6 @@ def _unmoved(work: Advance, groups: GroupFacts, stretch: Stretch) -> Told:
         held=stretch.held,
         log_bytes=stretch.group_bytes,
     )
-
-
-def _as_prepared(wanted: Wanted) -> Wanted:
-    """The same for rows that were prepared before: no DDL stands among them."""
-    return dataclasses.replace(wanted, on_ddl=None)
 
 
 def _without_keys(work: Advance, events: Sequence[SchemaEvent], at: LogOffset) -> Iterator[Stopped]:
@@ -254,10 +269,13 @@ def _altered(
 
 
 def _voids(work: Advance, stopped: Mapping[TableId, Stopped], there: Existence) -> list[Void]:
-    """Tables that went, came, or are to be copied again."""
-    mine = {copy.table: copy for copy in work.state.copies}
+    """Tables that went, came, or are to be copied again. It looks at those that the log says something of, and at those
+    without a shape."""
+    mine = work.state.known.by_table
+    doubtful = mine.keys() - work.shapes.keys() | {*stopped, *there.there} & mine.keys()
     found = {}
-    for table, copy in mine.items():
+    for table in mine if there.schemas_gone else doubtful:
+        copy = mine[table]
         if not there.after(table, before=True):
             found[table] = Void(table, GONE, gone=True)
         elif table in stopped:
@@ -270,7 +288,10 @@ def _voids(work: Advance, stopped: Mapping[TableId, Stopped], there: Existence) 
     return [found[table] for table in sorted(found)]
 
 
-def _copies(copies: Sequence[Copy], voids: Sequence[Void]) -> tuple[Copy, ...]:
+def _copies(copies: tuple[Copy, ...], voids: Sequence[Void]) -> tuple[Copy, ...]:
+    """The same object where none is void."""
+    if not voids:
+        return copies
     again = {void.table: void for void in voids}
     kept = [copy for copy in copies if copy.table not in again]
     kept += [Copy(void.table) for void in voids if not void.gone]

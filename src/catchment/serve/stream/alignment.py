@@ -108,7 +108,7 @@ class Alignment:
             return _Come(None, before.lag)
         if told.held is not None:
             return _Come(told.held - self.ahead[shard], before.lag)
-        if not told.groups.num_rows:
+        if not len(told.groups):
             return _Come(None, before.lag)
         written = told.event_time - self.ahead[shard]
         if not told.shown:

@@ -11,11 +11,11 @@ from catchment.model.errors import Unsupported
 from catchment.model.image import CHANGE, GROUP, INTERNAL
 from catchment.model.table import Table, without_case
 from catchment.serve.changes.rows import CHANGE_FIELDS, changed_rows, copied_rows
-from catchment.serve.stream.epochs import ShardTurn, Turn
 from catchment.serve.stream.events import Batch, LastPk, Part
 from catchment.serve.stream.source import ShardName
 from catchment.serve.stream.spans import Span, spans
 from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
+from catchment.serve.stream.turn import ShardTurn, Turn
 
 # Images of which the next span has more, by the `id` of their Changed: to read them takes longer than to cut them.
 _Kept = dict[int, pa.Table]
@@ -60,7 +60,7 @@ def _rows(name: ShardName, span: Span, epoch: int, kept: _Kept) -> Iterator[Batc
         first, behind = np.searchsorted(rows.column(GROUP).to_numpy(), (span.begin, span.end))
         rows = rows.slice(first, behind - first)
         if rows.num_rows:
-            shown = changed_rows(rows, told.groups, str(name), epoch)
+            shown = changed_rows(rows, told.groups.table(), str(name), epoch)
             yield _batch(name, changed.table, shown.drop_columns([*INTERNAL, CHANGE]))
 
 

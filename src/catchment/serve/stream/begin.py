@@ -16,8 +16,9 @@ from catchment.serve.stream.vgtid import COPY, CURRENT, Start, Starts, StreamCut
 from catchment.source.catalog import list_tables
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.find_gtids import locate
-from catchment.source.first_cut import must_be_apart, origin_of
+from catchment.source.first_cut import origin_of
 from catchment.source.first_position import known_prepared
+from catchment.source.origin import must_be_apart
 from catchment.source.session import connect
 
 _ATTEMPTS = 5
@@ -26,7 +27,8 @@ _ATTEMPTS = 5
 def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen) -> StreamCut:
     """Where the shards begin. Raises ConfigError, Unsupported, and SourceError where a shard cannot serve.
 
-    A shard of `current` stands a little behind now: its log is to be read to now without telling what it holds.
+    A shard of `current`, or of tables to copy, stands a little behind now: its log is to be read to now without telling
+    what it holds.
     """
     wanted = {shard: endpoints[shard] for shard in starts.shards}
     try:
@@ -52,8 +54,12 @@ def _state(endpoint: Endpoint, start: Start, chosen: Chosen) -> ShardState:
         return replace(state, copies=tuple(_done(copy) for copy in state.copies))
     if not start.tables:
         return state
-    named = {table: _named(table, state) for table in start.tables}
-    copies = (copy if copy.table in named.values() else _done(copy) for copy in state.copies)
+    named = {_named(table, state) for table in start.tables}
+    # Rows that come until now are not told: all rows that there are then come with the copy.
+    copies = (
+        Copy(copy.table, rows_expected=copy.rows_expected) if copy.table in named else _done(copy)
+        for copy in state.copies
+    )
     return replace(state, copies=tuple(copies))
 
 

@@ -82,7 +82,7 @@ def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
         if rows is None:
             continue
         chunks = tuple(one for of in rows.copied.values() for one in of)
-        planner.learn(ChunkReceipt(shard, chunks, (), rows.refused, rows.log_bytes))
+        planner.learn(ChunkReceipt(shard, chunks, (), rows.refused, rows.log_bytes, rows.crowded))
         for table, mine in rows.copied.items():
             state = _advanced(state, table, [one.chunk for one in mine], rows.rows[table].num_rows)
             last, whole = mine[-1].chunk, work.shapes[table].definition
@@ -103,6 +103,7 @@ def _together(some: GroupRows | None, more: GroupRows | None) -> GroupRows | Non
         some.refused + more.refused,
         some.log_bytes + more.log_bytes,
         some.spoiled | more.spoiled,
+        crowded=some.crowded | more.crowded,
     )
 
 

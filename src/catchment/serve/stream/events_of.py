@@ -11,13 +11,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 import pyarrow as pa
 
-from catchment.model.image import CHANGE, GROUP, INTERNAL, SEQ
 from catchment.model.table import Table, TableId
 from catchment.rewind.change_types import DELETE, INSERT, PREIMAGE
-from catchment.serve.changes.rows import GTID, TIMESTAMP
 from catchment.serve.stream.advance import Altered, Told
 from catchment.serve.stream.chunks import CopiedRows
-from catchment.serve.stream.epochs import ShardTurn, Turn
 from catchment.serve.stream.events import (
     Begin,
     Commit,
@@ -29,6 +26,7 @@ from catchment.serve.stream.events import (
 from catchment.serve.stream.kept_images import Changed, chains
 from catchment.serve.stream.source import ShardName
 from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
+from catchment.serve.stream.turn import ShardTurn, Turn
 
 # So many rows are Python objects at once.
 _ROWS = 1024
@@ -109,7 +107,7 @@ class RowTeller(Generic[_R_co]):
             yield from self._of_chunks(name, copied)
 
     def _of_log(self, name: ShardName, told: Told, ahead: float) -> Iterator["_Timed[_R_co]"]:
-        groups, last = _Groups(told.groups), _Last()
+        groups, last = told.groups, _Last()
         streams: list[Iterator[_Statement | _Row]] = [_statements(told)]
         streams += [
             chain.from_iterable(map(partial(_rows, self._maker), run)) for run in chains(told.changed)
@@ -192,19 +190,10 @@ def _statements(told: Told) -> Iterator[_Statement | _Row]:
 
 def _rows(maker: RowMaker[Any], changed: Changed) -> Iterator[_Statement | _Row]:
     """The rows of images; the two sides of an update are one."""
-    rows = changed.rows
-    kinds, groups = rows.column(CHANGE), rows.column(GROUP)
-    numbers = rows.column(SEQ)
-    shown = rows.select([name for name in rows.schema.names if name not in {*INTERNAL, CHANGE}])
     before: Any = None
-    for start in range(0, rows.num_rows, _ROWS):
-        part = slice(start, start + _ROWS)
+    for part in changed.parts(_ROWS):
         for kind, group, number, side in zip(
-            kinds[part].to_pylist(),
-            groups[part].to_pylist(),
-            numbers[part].to_pylist(),
-            maker.sides(changed.table, shown[part]),
-            strict=True,
+            part.kinds, part.groups, part.numbers, maker.sides(changed.table, part.shown), strict=True
         ):
             if kind == PREIMAGE:
                 before = side
@@ -217,23 +206,3 @@ def _rows(maker: RowMaker[Any], changed: Changed) -> Iterator[_Statement | _Row]
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:
     for start in range(0, rows.num_rows, _ROWS):
         yield rows[start : start + _ROWS]
-
-
-class _Groups:
-    """GTID and time of transactions, by ordinal."""
-
-    def __init__(self, groups: pa.Table) -> None:
-        self._of: dict[int, tuple[str, int]] = {}
-        self._groups = groups
-
-    def of(self, ordinal: int) -> tuple[str, int]:
-        """GTID, empty without one, and seconds since 1970."""
-        if not self._of:
-            times = self._groups.column(TIMESTAMP).cast(pa.int64()).to_pylist()
-            gtids = self._groups.column(GTID).to_pylist()
-            ordinals = self._groups.column("ordinal").to_pylist()
-            self._of = {
-                number: (gtid or "", time // 1_000_000)
-                for number, gtid, time in zip(ordinals, gtids, times, strict=True)
-            }
-        return self._of[ordinal]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
-from catchment.model.errors import AlteredUnseen, CatchmentError, Purged
+from catchment.model.errors import CatchmentError, Purged
 from catchment.model.foreign_key import ForeignKey, above, below
 from catchment.model.image import GROUP
 from catchment.model.position import LogOffset, Position
@@ -170,7 +170,7 @@ def log_since(family: Family, keys: Sequence[ForeignKey], until: LogOffset) -> F
             family.shapes,
             family.definitions,
         )
-    except (AlteredUnseen, Purged) as error:
+    except Purged as error:
         raise Unfollowed(keys[0].child, str(error)) from error
     _must_be_untorn(keys, found.torn)
     return found

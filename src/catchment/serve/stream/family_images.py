@@ -15,6 +15,7 @@ from catchment.model.image import DELETE, GROUP, INTERNAL, OP, UPDATE
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.readers.unread import unread
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.keyless import apart
 from catchment.rewind.sequence import ImageSequence
@@ -115,10 +116,12 @@ def family_log(
             f"shard {endpoint.shard}: the log ends at {stretch.at}, before {until}; it is read again"
         )
     ends = commits(endpoint.shard, view.prepared, stretch.xa)
-    for piece in PreparedRows(endpoint, server, ends.earlier, wanted):
+    prepared = PreparedRows(endpoint, server, ends.earlier, wanted)
+    for piece in prepared:
         family.add(piece)
     images = family.images(stretch, ends)
-    torn = family.torn | altered_in(stretch.facts, tables, start)
+    lacking = unread(endpoint.shard, stretch.facts).keys() | prepared.unread.keys()
+    torn = family.torn | altered_in(stretch.facts, tables, start) | (tables & lacking)
     return FamilyLog(images, frozenset(torn), stretch.boundary, stretch.groups)
 
 

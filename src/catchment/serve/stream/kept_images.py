@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from catchment.epoch.xa import Commits
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import Unsupported
-from catchment.model.image import GROUP, INTERNAL, SEQ
+from catchment.model.image import CHANGE, GROUP, INTERNAL, SEQ
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.rewind.change_types import typed
@@ -20,6 +20,7 @@ from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_voids
 from catchment.schema.passage import Stopped
 from catchment.serve.changes.rows import group_of, numbered
+from catchment.serve.stream.few_images import FEW, FewImages, Part
 from catchment.serve.stream.tables import Known
 from catchment.source.stretch import Stretch
 from catchment.wire.log.facts import Images
@@ -33,13 +34,27 @@ class Changed:
     table: Table
     first: int
     last: int
-    _kept: "_Kept | _Merged"
+    _kept: "_Kept | _Merged | FewImages"
     _number: int
 
     @property
     def rows(self) -> pa.Table:
         """The images, read again if they are on disk."""
         return self._kept.rows(self._number)
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """The same in parts of so many, as those take it who tell single rows."""
+        if isinstance(self._kept, FewImages):
+            yield self._kept.part
+            return
+        rows = self.rows
+        kinds, groups, numbers = (rows.column(name) for name in (CHANGE, GROUP, SEQ))
+        shown = rows.select([name for name in rows.schema.names if name not in {*INTERNAL, CHANGE}])
+        for start in range(0, rows.num_rows, size):
+            part = slice(start, start + size)
+            yield Part(
+                kinds[part].to_pylist(), groups[part].to_pylist(), numbers[part].to_pylist(), shown[part]
+            )
 
     def within(self, begin: int, end: int) -> bool:
         """Whether some may be of groups from `begin` on and before `end`."""
@@ -90,15 +105,32 @@ class KeptImages:
     _sequences: dict[TableId, ImageSequence] = field(default_factory=dict)
     _versions: dict[TableId, list[Table]] = field(default_factory=dict)
     _silent: dict[TableId, tuple[Table, pa.Table]] = field(default_factory=dict)
+    _few: dict[TableId, tuple[Table, pa.RecordBatch]] = field(default_factory=dict)
 
     def add(self, read: Images) -> None:
         """Keep what is told of them."""
         table = read.table.id
-        images = pa.Table.from_batches([read.batch])
-        shape = self.known.shapes[table]
         if self.copying.get(table) == Copy(table) or table in self.keyless:
             return  # nothing of it was told, and the log may lie before the columns that it has by now
-        version = _version(read.table, shape.key)
+        version = _version(read.table, self.known.shapes[table].key)
+        few = self._few.pop(table, None)
+        if few is None and table not in self._sequences and self._is_few(version, read.batch):
+            self._few[table] = version, read.batch
+            return
+        for one, batch in ([few] if few is not None else []) + [(version, read.batch)]:
+            self._keep(one, pa.Table.from_batches([batch]))
+
+    def _is_few(self, version: Table, batch: pa.RecordBatch) -> bool:
+        """Whether images are all told as they are, and need not be looked at together."""
+        return (
+            batch.num_rows <= FEW
+            and version.id not in self.copying
+            and self.known.selection(version) is None
+            and not any(batch.column(name).null_count for name in version.key)
+        )
+
+    def _keep(self, version: Table, images: pa.Table) -> None:
+        table = version.id
         try:
             images = as_inserts(images, version.key, f"shard {self.shard}, {table}")
         except Unsupported as why:
@@ -127,6 +159,11 @@ class KeptImages:
 
     def changed(self, stretch: Stretch, ends: Commits) -> Iterator[Changed]:
         """What counts of them, now that it is known what was undone."""
+        for table, (version, batch) in self._few.items():
+            if stretch.voids or ends.moves or table in self._silent:
+                self._keep(version, pa.Table.from_batches([batch]))
+            elif (few := FewImages.of(batch, stretch.groups)) is not None:
+                yield Changed(version, few.part.numbers[0], few.part.numbers[-1], few, 0)
         for table, sequence in self._sequences.items():
             kept = _Kept(sequence, stretch, ends)
             if table in self._silent:

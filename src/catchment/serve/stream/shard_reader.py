@@ -16,9 +16,10 @@ from catchment.serve.stream.chunks import CopiedRows, Copying, copied
 from catchment.serve.stream.family_turn import is_bare
 from catchment.serve.stream.keys import with_keys, without_rows_to_come
 from catchment.serve.stream.resume import copied_again
+from catchment.serve.stream.standing_log import StandingLog
 from catchment.serve.stream.tables import Chosen, Known, known_now
 from catchment.serve.stream.views import Views
-from catchment.source.standby import Standby
+from catchment.source.standing import StandingDump
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,15 @@ class Step:
 
 class ShardReader:
     """Reads one shard; one thread at a time may call it. `known`: its tables where it stands; None: nobody has asked
-    yet. Nothing counts before `took` is called with it: a turn may be read once more."""
+    yet. `log`: its log, as far as that comes by itself. Nothing counts before `took` is called with it: a turn may be
+    read once more."""
 
-    def __init__(
-        self, endpoint: Endpoint, chosen: Chosen, planner: Planner, standby: Standby, turn_bytes: int
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, chosen: Chosen, planner: Planner, turn_bytes: int) -> None:
         self.known: Known | None = None
         self._endpoint = endpoint
         self._chosen = chosen
         self._planner = planner
-        self._standby = standby
+        self.log = StandingLog(endpoint)
         self._turn_bytes = turn_bytes
         self._views = Views(endpoint)
         self._open: frozenset[TableId] = frozenset()
@@ -62,55 +62,86 @@ class ShardReader:
             lost = [copy.table for copy in state.copies if copy.table in here.open and not is_bare(copy)]
             state = copied_again(state, lost)
         self._views.at(state, known)
-        return state, [Void(table, UNTOLD) for table in lost]
+        return state, [Void(table, UNTOLD).explained(known.faults) for table in lost]
+
+    def follows(self, state: ShardState) -> bool:
+        """Whether the log comes by itself from a state on."""
+        return self.log.stands_at(state.position)
+
+    def is_known(self, state: ShardState) -> bool:
+        """Whether the log comes by itself, and nobody has to ask whether it is still the same."""
+        return self.log.is_known_at(state.position)
 
     def read(
         self,
         state: ShardState,
-        stop: LogOffset,
+        stop: LogOffset | None,
         resets: Resets | None,
         *,
         until: int | None,
         shown: bool,
         untold: bool,
     ) -> Step:
-        """Read the log up to a place; as `Advance` has it. `resets` None: the shard did not answer. Raises
-        CatchmentError."""
+        """Read the log up to a place, or what has come of one that stands; as `Advance` has it. `resets` None: nobody
+        asked, or the shard did not answer. Raises CatchmentError."""
         known = self._tables(state)
         view = self._views.at(state, known)
+        unmoved = Step(state, known, None, open=self._open)
         if state.position.at == stop:
-            return Step(state, known, None, open=self._open)
-        endpoint = self._endpoint
-        if resets is None:
-            raise ConnectionLost(f"shard {endpoint.shard}: it does not answer")
-        told = advanced(
-            Advance(
-                endpoint,
-                state,
-                shown,
-                known,
-                stop,
-                self._turn_bytes,
-                resets,
-                self._chosen,
-                self._standby,
-                until,
-                view,
-                untold,
-            )
+            return unmoved
+        asked = resets or (state.position.resets if self.is_known(state) else None)
+        if asked is None:
+            raise ConnectionLost(f"shard {self._endpoint.shard}: it does not answer")
+        work = Advance(
+            self._endpoint,
+            state,
+            shown,
+            known,
+            stop,
+            self._turn_bytes,
+            asked,
+            self._chosen,
+            until,
+            view,
+            untold,
+            self._dump(state, stop),
         )
+        told = self._told(work, checked=resets is not None)
+        if told is None:
+            return unmoved
         acted, opened = told.acted, self._open
         lacking = told.redefines and any(copy.table not in known.shapes for copy in told.state.copies)
         if told.voids or told.altered or lacking or opened:
             known = self._known_now(told.state)
-            here = with_keys(endpoint, told.state, known)
+            here = with_keys(self._endpoint, told.state, known)
             # Of other keys nobody has seen yet whether they changed rows.
             acted = acted or here.state.keys != told.state.keys
-            told, opened = dataclasses.replace(told, state=here.state), here.open
+            voids = [void.explained(known.faults) for void in told.voids]
+            told, opened = dataclasses.replace(told, state=here.state, voids=voids), here.open
         self._views.told(told.state.position.at, acted=acted)
         if view is not None and view.used:
             self._views.at(told.state, known)
         return Step(told.state, known, told, open=opened)
+
+    def _told(self, work: Advance, *, checked: bool) -> Told | None:
+        """What the log tells, along the dump that stands if one does. None where that came to nothing, and it was not
+        asked whether the log is still the same (`checked`)."""
+        if work.dump is not None:
+            try:
+                return advanced(work)
+            except CatchmentError:
+                # A dump of its own meets the same, and says what it is.
+                self.log.close()
+                work = dataclasses.replace(work, dump=None)
+        return advanced(work) if checked and work.stop is not None else None
+
+    def _dump(self, state: ShardState, stop: LogOffset | None) -> StandingDump | None:
+        """The dump that stands at a state, if one does or can."""
+        try:
+            return self.log.dump_at(state.position, stop)
+        except CatchmentError:
+            self.log.close()
+            return None
 
     def copied(self, step: Step, tick: Tick) -> Step:
         """A step with the next chunks of its tables. Raises CatchmentError."""
@@ -125,14 +156,11 @@ class ShardReader:
         """A step counts."""
         self.known, self._open = step.known, step.open
 
-    def prepare(self) -> None:
-        """Log in for the next log."""
-        self._standby.prepare()
-
     def rest(self, state: ShardState) -> None:
-        """The log stands still: give up sessions, and replace views, that have become old. Raises CatchmentError."""
-        self._standby.rest()
+        """The log stands still: have what comes of it come by itself, and replace views that have become old. Raises
+        CatchmentError."""
         try:
+            self.log.dump_at(state.position, state.position.at)
             self.sees_children(state)
         except CatchmentError as error:
             if error.retry is Retry.NEVER:
@@ -145,7 +173,7 @@ class ShardReader:
     def close(self) -> None:
         """Give all sessions back."""
         self._planner.close()
-        self._standby.close()
+        self.log.close()
         self._views.close()
 
     def _tables(self, state: ShardState) -> Known:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from catchment.serve.changes.rows import TIMESTAMP
 from catchment.serve.stream.advance import Told
 from catchment.serve.stream.alignment import THRESHOLD_SECONDS
-from catchment.serve.stream.epochs import Turn
+from catchment.serve.stream.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ def spans(turn: Turn) -> Iterator[Span]:
 
 
 def _ordinal(told: Told, row: int) -> int:
-    ordinals = told.groups.column("ordinal")
+    ordinals = told.groups.table().column("ordinal")
     return int(ordinals[row].as_py()) if row < len(ordinals) else sys.maxsize
 
 
 def _slots(told: Told, ahead: float) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """Of each transaction the two seconds in which it was told at the earliest: times of logs go back at times."""
-    seconds = told.groups.column(TIMESTAMP).cast(pa.int64()).to_numpy() / 1e6 - ahead
+    seconds = told.groups.table().column(TIMESTAMP).cast(pa.int64()).to_numpy() / 1e6 - ahead
     return np.maximum.accumulate(seconds // THRESHOLD_SECONDS).astype(np.int64)

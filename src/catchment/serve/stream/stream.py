@@ -10,7 +10,7 @@ from catchment.model.errors import ConfigError
 from catchment.model.table import Table
 from catchment.serve.stream.ahead import Ahead
 from catchment.serve.stream.batches_of import parts
-from catchment.serve.stream.epochs import Epochs, Turn
+from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.events import Event, Heartbeat, Part
 from catchment.serve.stream.events_of import Teller
 from catchment.serve.stream.flags import Flags
@@ -18,6 +18,7 @@ from catchment.serve.stream.source import Given as GivenSource
 from catchment.serve.stream.source import source_of
 from catchment.serve.stream.tables import ALL, Chosen
 from catchment.serve.stream.tables import Given as GivenRule
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.turns import Pace, started
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from catchment import world
 from catchment.config.table_patterns import check_rules, exclusion, pattern_of, takes
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import Shapes, TableShape
 from catchment.model.errors import ConfigError, Unsupported
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.log_fields import about
@@ -15,20 +15,22 @@ from catchment.model.named import by_cause, listed
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.schema.chosen import Chosen as NamedTables
 from catchment.schema.foreign_keys import columns_of
 from catchment.schema.shape import first_shape, merge
 from catchment.serve.rules.rule import Rule, first_of
 from catchment.serve.rules.selection import Selection, compiled
 from catchment.source.ask_ranges import collations_of
-from catchment.source.catalog import listed_tables, read_tables
-from catchment.source.foreign_keys import keys_among
+from catchment.source.catalog import listed_tables
+from catchment.source.declared import read_tables
+from catchment.source.foreign_keys import declared_keys
 from catchment.source.session import Session, connect
 
 _log = logging.getLogger(__name__)
 
 ALL = ("/.*/",)
 Given = str | Rule | Mapping[str, Any]
-_REMEDY = "make the key RESTRICT, take its parent, too, or leave the table out"
+REMEDY = "make the key RESTRICT, take its parent, too, or leave the table out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,10 @@ def _rule(given: Mapping[str, Any]) -> Rule:
 
 
 class Known:
-    """The tables of a shard as they are now: `shapes` of those whose rows can be told, the foreign `keys` between them,
-    and what rules give of them. `faults`: why the rows of others cannot be told."""
+    """The tables of a shard as they are now: `shapes` of those whose rows can be told, also as one value (`whole`) and
+    by their `names`; the foreign `keys` between them, and what rules give of them. `faults`: why the rows of others
+    cannot be told.
+    """
 
     def __init__(
         self,
@@ -105,6 +109,8 @@ class Known:
         keys: tuple[ForeignKey, ...] = (),
     ) -> None:
         self.shapes = shapes
+        self.whole = Shapes(shapes.values())
+        self.names = NamedTables(shapes)
         self.keys = keys
         self.faults = faults
         self._chosen = chosen
@@ -226,13 +232,14 @@ def _known(session: Session, tables: Callable[[TableId], bool], chosen: Chosen) 
             faults[table] = str(read)
         else:
             found[table] = first_shape(merge({shard: read}), {shard: read})
-    family = keys_among(session, columns_of(found.values()))
-    faults |= {table: f"{why}; {_REMEDY}" for table, why in family.refused.items()}
+    columns = columns_of(found.values())
+    family = declared_keys(session, columns).usable_among(columns)
+    faults |= {table: f"{why}; {REMEDY}" for table, why in family.refused.items()}
     shapes = {table: shape for table, shape in found.items() if table not in faults}
     # Nothing else of a rule than a SELECT compares texts.
     selected = [shape.definition for table, shape in shapes.items() if _selects(chosen, table)]
     collations = {table.id: collations_of(session, table) for table in selected}
-    return Known(chosen, shapes, collations, faults, family.keys)
+    return Known(chosen, shapes, collations, faults, tuple(one.key for one in family.keys))
 
 
 def _selects(chosen: Chosen, table: TableId) -> bool:

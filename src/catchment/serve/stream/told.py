@@ -5,9 +5,9 @@ from typing import Any
 
 from catchment.serve.stream.advance import Altered, Void
 from catchment.serve.stream.chunks import CopiedRows
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import CopyCompleted, Ddl, Restart, VGtid
 from catchment.serve.stream.source import ShardName
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.vgtid import written
 from catchment.wire.cells.types import arrow_type, scalar_of
 

@@ -2,18 +2,22 @@
 
 from catchment import world
 from catchment.config import CopyConfig
+from catchment.model.errors import LogRenamed
 from catchment.serve.stream.added_shards import with_added, without_others
 from catchment.serve.stream.begin import first_cut
-from catchment.serve.stream.epochs import TURN_BYTES, Epochs, Turn
+from catchment.serve.stream.epochs import TURN_BYTES, Epochs
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import Chosen, must_take_tables, usable
-from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, read
+from catchment.serve.stream.turn import Turn
+from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, StreamCut, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
 WAIT_SECONDS = 1.0
 _PLACE_SECONDS = 10.0
+# Servers are not restarted under other names again and again.
+_BEGINNINGS_MAX = 3
 
 
 class Pace:
@@ -60,11 +64,30 @@ def started(
     Raises ConfigError, Unsupported for tables that cannot be streamed, and SourceError where a shard cannot serve.
     """
     begin = read(vgtid, source)
+    for left in reversed(range(_BEGINNINGS_MAX)):
+        try:
+            return _begun(source, chosen, begin, flags, copy, turn_bytes)
+        except LogRenamed:
+            # A server that was restarted meanwhile has its log under another name: this moment is there.
+            if not (left and isinstance(begin, Starts)):
+                raise
+    raise AssertionError("the last one returns or raises")
+
+
+def _begun(
+    source: Source,
+    chosen: Chosen,
+    begin: Starts | StreamCut,
+    flags: Flags,
+    copy: CopyConfig,
+    turn_bytes: int,
+) -> Epochs:
+    """As `started` has it. Raises LogRenamed where a shard that begins at this moment cannot come to it."""
     current: list[str] = []
     copies: list[str] = []
     if isinstance(begin, Starts):
-        current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
         copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
+        current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT or start.tables]
         beginning = {shard: source.endpoints[shard] for shard in begin.shards}
         must_take_tables(beginning, chosen)
         if source.skips:

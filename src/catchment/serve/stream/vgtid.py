@@ -79,11 +79,12 @@ def given_before(text: str) -> StreamCut:
 
 
 def is_later(one: StreamCut, other: StreamCut) -> bool:
-    """Whether a stream comes to one cut after the other one: no shard stands before it, and its number is greater. It
-    may have got more shards meanwhile."""
+    """Whether a stream comes to one cut after the other one: its number is greater, and no shard stands before it, as
+    far as base names of logs are the same. It may have got more shards meanwhile."""
     here, there = one.cut.positions, other.cut.positions
     return one.cut.epoch > other.cut.epoch and all(
-        shard in here and reaches(here[shard].at, position.at) for shard, position in there.items()
+        shard in here and (here[shard].at.base != position.at.base or reaches(here[shard].at, position.at))
+        for shard, position in there.items()
     )
 
 

@@ -21,6 +21,7 @@ from catchment.sink.delta.statistics import delta_stats
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
 from catchment.sink.storage.refused import refused
+from catchment.wire.cells.size import bytes_of
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -157,7 +158,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.Tab
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
         held.append(table)
         rows += table.num_rows
-        size += table.nbytes
+        size += bytes_of(table)
         if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0

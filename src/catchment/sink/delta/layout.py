@@ -17,12 +17,14 @@ Holds names only, touches no file.
 import hashlib
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 import pyarrow as pa
 
-from catchment.model.epoch import Part, TableShape
+from catchment.model.column_rule import ColumnRule
+from catchment.model.epoch import LakeColumn, Part, TableShape
 from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO, Column, TableId
 from catchment.wire.cells.masks import kept_type
@@ -52,6 +54,8 @@ _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.fie
 _TIME = pa.timestamp("us", tz="UTC")
 # Of a table that keeps each version of a row: the epoch that ended it, and the times of both epochs.
 VERSION_FIELDS = (pa.field(ENDED, pa.int64()), pa.field(VALID_FROM, _TIME), pa.field(VALID_TO, _TIME))
+# Schemas of so many tables are remembered: an epoch asks for that of each table that it writes, several times.
+_SCHEMAS_MAX = 1 << 12
 _NAME_MAX = 255  # bytes; of ext4, XFS and others
 _UNSAFE = re.compile(r"^_|[^A-Za-z0-9_$-]")
 
@@ -153,7 +157,12 @@ def file_path(part: Part, name: str) -> str:
 
 def arrow_schema(shape: TableShape) -> pa.Schema:
     """Schema of a data file: `_shard`, `_epoch`, `_deleted`, then all physical columns, dropped ones too."""
-    kinds = ((c.physical, kept_type(shape.rules, c.column)) for c in shape.columns)
+    return _arrow_schema(shape.columns, shape.rules)
+
+
+@lru_cache(_SCHEMAS_MAX)
+def _arrow_schema(columns: tuple[LakeColumn, ...], rules: tuple[ColumnRule, ...]) -> pa.Schema:
+    kinds = ((c.physical, kept_type(rules, c.column)) for c in columns)
     return pa.schema([*_ROW_FIELDS, *(pa.field(name, kind) for name, kind in kinds if kind is not None)])
 
 

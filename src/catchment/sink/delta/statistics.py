@@ -13,10 +13,25 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
+from catchment.sink.delta.layout import EPOCH, SHARD
+
 # A column takes about 100 bytes of a line that names a file. A settle writes a line for each file of which rows died.
 OTHERS_BYTES = 8 * 1024
 _TEXT_CHARS = 32
+_COLUMNS = ("minValues", "maxValues", "nullCount")
 _encode = msgspec.json.Encoder().encode
+
+
+def unbounded(stats: str | None) -> str | None:
+    """Statistics of an Add action without the bounds and nulls of columns, but for those of shard and epoch, which the
+    table's upkeep reads."""
+    if stats is None:
+        return None
+    told = msgspec.json.decode(stats)
+    left = told | {
+        name: {k: v for k, v in told.get(name, {}).items() if k in (SHARD, EPOCH)} for name in _COLUMNS
+    }
+    return stats if left == told else _encode(left).decode()
 
 
 class _Bounds(msgspec.Struct, frozen=True):

@@ -75,7 +75,7 @@ ENTRIES: Final = (
         (ColumnType(Kind.TEXT, charset="utf8mb4"),),
         "UTF-8, converted as the server converts. CHAR comes without spaces at its end, VARCHAR and TEXT with them. "
         "A code without a character is `?` (U+FFFD in big5 and tis620), as the server has it. Bytes that are no text "
-        "of the column's character set end the run, see below",
+        "of the column's character set make the table stale, see below",
     ),
     Entry("BINARY(n)", (ColumnType(Kind.BINARY, length=16),), "n bytes, zero bytes at the end too"),
     Entry(
@@ -160,12 +160,12 @@ _FOOT = """
 - MariaDB 11.8.9 leaves generated columns out of UPDATE and DELETE events, whatever `binlog_row_image` is (10.11
   and earlier ones of 11.8 log them). There a table with generated columns is refused: drop them, or exclude the table.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
-- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. Such a column
-  that is added to a table which is followed therefore [copies it anew](ddl.md).
-- **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
-  3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in
-  `tables`, and one start with `--leave schema.table`): the feed goes on without it. Where the copy meets them, the
-  chunk is refused until the row is corrected on the server, or the table is excluded; the other tables go on.
+- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are, and of a column
+  that is added the statement does.
+- **Bytes that are no text of the column's character set**, in a value or in a label of an ENUM or SET, are not left
+  out. In the log they make their table [stale](ddl.md): it is read as of its last exact epoch and copied again.
+  Where the copy meets them, the chunk is refused until the row is corrected on the server, or the table is excluded.
+  Other tables go on. In what describes a table (comments, defaults, names of constraints) such bytes are U+FFFD.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
   rewrites them).
 

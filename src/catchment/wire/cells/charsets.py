@@ -19,6 +19,8 @@ from catchment.wire.cells.charset_differences import DIFFERENCES
 # Sets whose bytes are UTF-8 already.
 UTF8: Final = ("utf8mb3", "utf8mb4")
 
+NO_CHARACTER: Final = "\ufffd"  # for bytes that are no text
+
 # Sets of fixed or nearly fixed width, by Python codec. The server knows no surrogate pairs in ucs2: it sends
 # each half by itself, which is not UTF-8. So Catchment refuses such a value from the log and from a SELECT alike.
 WIDE: Final = {"ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
@@ -246,18 +248,22 @@ def grid(charset: str) -> bytes:
     return points.tobytes()
 
 
-def decoded(charset: str, raw: bytes) -> str:
-    """Text of a carried set; raises UnicodeDecodeError."""
+def decoded(charset: str, raw: bytes, errors: str = "strict") -> str:
+    """Text of a carried set. Raises UnicodeDecodeError, or with `errors="replace"` has U+FFFD for each byte that begins
+    no character, as servers pass over one."""
     if charset in UTF8:
-        return raw.decode()
+        return raw.decode(errors=errors)
     if charset in WIDE:
-        return raw.decode(WIDE[charset])
+        return raw.decode(WIDE[charset], errors)
     known, at, text = characters(charset), 0, []
     while at < len(raw):
         size = next((n for n in (1, 2, 3, 4) if raw[at : at + n] in known), 0)
         if size == 0 and charset == "gb18030" and _FOUR.match(raw, at):
             text.append(_beyond(raw[at : at + 4]))
             size = 4
+        elif size == 0 and errors == "replace":
+            text.append(NO_CHARACTER)
+            size = 1
         elif size == 0:
             raise UnicodeDecodeError(charset, raw, at, at + 1, "there is no such code")
         else:

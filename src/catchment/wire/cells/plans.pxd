@@ -35,7 +35,7 @@ cdef struct Span:
 
 cdef class TableMap:
     cdef readonly uint64_t number
-    cdef readonly bint wanted
+    cdef public bint wanted
     cdef readonly object table
     cdef bytes body
     cdef int count

@@ -23,10 +23,12 @@ cdef class Contents:
     cdef object follow            # callable, Ddl -> definitions that it changes; None: there is none
     cdef int kind                 # of the open group so far
     cdef public bint folds        # the server has names of tables in lower case
+    cdef object same_savepoint    # makes two names of savepoints the same text where the server takes them for one
     cdef bint begun               # MySQL: the open group began with BEGIN or XA START
     cdef object here(self, Event* e)
     cdef int on_gtid(self, Event* e) except -1
     cdef int on_table_map(self, Event* e) except -1
+    cdef int leave(self, Event* e, object table, object why) except -1
     cdef int on_rows(self, Event* e) except -1
     cdef bytes unpacked(self, bytes body, bint update)
     cdef int read_images(self, Event* e, TableMap table, Cursor* body, int op) except -1

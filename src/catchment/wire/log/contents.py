@@ -35,9 +35,9 @@ from cython.cimports.catchment.wire.log.sparse import columns_present, read_spar
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
-from catchment.model.errors import AlteredUnseen, CorruptLog, Unsupported
+from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed, Unsupported
 from catchment.model.position import LogOffset
-from catchment.wire.log import facts, queries
+from catchment.wire.log import facts, metadata, queries
 from catchment.wire.log.queries import Verb
 
 # Flags of a GTID event (MariaDB manual: GTID_EVENT).
@@ -134,8 +134,17 @@ class Contents:
             self.tables.declare(number, b)
         except CorruptLog as error:
             self.reader.corrupt(str(error))
+        except Undescribed as error:  # the definitions as of here are wrong, not the rows
+            raise Undescribed(f"log {self.here(e)}: {error}") from None
         except (AlteredUnseen, Unsupported) as error:
-            raise type(error)(f"log {self.here(e)}: {error}") from None
+            self.leave(e, metadata.table_id(as_bytes(b)), error)
+            self.tables.declare(number, b)
+        return 0
+
+    def leave(self, e, table, why):
+        """No rows of a table are decoded from here on."""
+        self.tables.gone.add(table)
+        self.facts.append(facts.Unreadable(self.groups.ordinal, table, self.here(e), str(why)))
         return 0
 
     def on_rows(self, e):
@@ -171,7 +180,8 @@ class Contents:
             try:
                 state = self.read_images(e, table, rows, op)
             except Unsupported as error:
-                raise Unsupported(f"log {self.here(e)}: {error}") from None
+                self.leave(e, table.table.id, error)
+                table.wanted = False
             if state == ROWS_MALFORMED:
                 self.reader.corrupt(f"a row of {table.table.id} is malformed")
         if flags & STATEMENT_END and self.flags & STANDALONE:
@@ -234,12 +244,13 @@ class Contents:
 
     def on_savepoint(self, verb, name):
         """SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT."""
+        same = self.same_savepoint(name)
         if verb is Verb.SAVEPOINT:
-            return self.groups.set_savepoint(name, self.order.sequence)
+            return self.groups.set_savepoint(same, self.order.sequence)
         if verb is Verb.RELEASE:
-            found = self.groups.release(name)
+            found = self.groups.release(same)
         else:
-            found = self.groups.roll_back_to(name, self.order.sequence)
+            found = self.groups.roll_back_to(same, self.order.sequence)
         if not found:
             self.reader.corrupt(f"savepoint {name!r} was not set in this group")
         return 0

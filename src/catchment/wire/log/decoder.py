@@ -55,7 +55,8 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
 from catchment.model.errors import CorruptLog, CutMissed, Diverged, ServerSaid, Unsupported, WireError
 from catchment.model.position import GroupKind, Gtid, LastEvent, LastGroup, LogOffset
-from catchment.wire.log import facts, metadata
+from catchment.wire.log import facts, metadata, savepoint_names
+from catchment.wire.log.groups import NO_GROUPS
 from catchment.wire.packets.gtidsets import previous_gtids
 
 NOWHERE = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
@@ -132,7 +133,7 @@ class LogDecoder(Transactions):
 
     def take_groups(self):
         """All groups finished so far; see decoder.pyi."""
-        return self.groups.rows.take()
+        return self.groups.rows.take() if self.groups.rows.rows else NO_GROUPS
 
     @property
     def pending_bytes(self):
@@ -365,7 +366,9 @@ class LogDecoder(Transactions):
             self.reader.corrupt(f"log format {version} with headers of {header} bytes is not known")
         self.reader.on_format(b)
         known = self.reader.mysql
-        self.tables.written_by(metadata.mysql_version(as_bytes(cython.address(name))) if known else 0)
+        wrote = as_bytes(cython.address(name))
+        self.tables.written_by(metadata.mysql_version(wrote) if known else 0)
+        self.same_savepoint = savepoint_names.names_of(wrote, mysql=bool(known))
         if not self.met or self.met[len(self.met) - 1].name != self.reader.file:
             self.met.append(facts.LogFile(self.reader.file, e.timestamp, e.server_id, None, False, created))
         return self.arrive(e.start)

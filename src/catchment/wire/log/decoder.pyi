@@ -57,7 +57,7 @@ class LogDecoder:
         """Decode all whole packets of the connection's next bytes; a piece of a packet is kept.
 
         Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported, Undescribed,
-        AlteredUnseen, Diverged, and what `on_ddl` raises.
+        Diverged, and what `on_ddl` raises.
         """
 
     def resume(self) -> None:

@@ -61,7 +61,9 @@ class EventReader:
 
     def corrupt(self, what):
         """Raise CorruptLog for the event that was opened last."""
-        raise CorruptLog(f"log {self.file}:{self.current}: {what}; read the log again, or check the file")
+        error = CorruptLog(f"log {self.file}:{self.current}: {what}; read the log again, or check the file")
+        error.at_event = True
+        raise error
 
     def open(self, packet, e):
         """Read the header of the event in the packet and verify its checksum. Raises CorruptLog."""

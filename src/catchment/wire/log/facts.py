@@ -139,6 +139,15 @@ class PartialImage(msgspec.Struct, frozen=True):
     rows: tuple[int, int]
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """A table's rows are not decoded from this event on: a value or a label is no text, or a type is not carried."""
+
+    group: int
+    table: TableId
+    at: LogOffset
+    why: str
+
+
 Fact = (
     Ddl
     | Statement
@@ -150,4 +159,5 @@ Fact = (
     | XaEnd
     | Incident
     | PartialImage
+    | Unreadable
 )

@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         ("tag", pa.string()),
     ]
 )
+NO_GROUPS = pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 class Groups:

@@ -2,6 +2,8 @@
 # ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of met_tables.pxd)
 """Tables met in the log: their numbers, their definitions, and the builders that hold their rows."""
 
+from functools import lru_cache
+
 import cython
 import pyarrow as pa
 from cython.cimports.catchment.wire.cells.builders import ColumnBuilders
@@ -25,9 +27,12 @@ IMAGE_FIELDS = (
 )
 MAPS_MAX = cython.declare(cython.int, 4096)
 STATEMENT_MAPS_MAX = cython.declare(cython.int, 1 << 18)
+# Schemas of so many tables are remembered: each dump meets its tables once more.
+_SCHEMAS_MAX = 1 << 12
 BUILDER_MAX = cython.declare(int64_t, 1 << 28)
 
 
+@lru_cache(_SCHEMAS_MAX)
 def image_schema(table):
     """Arrow schema of a table's image rows: its columns, then SIDE, OP, SEQ, GROUP."""
     return pa.schema([*types.arrow_schema(table), *IMAGE_FIELDS])

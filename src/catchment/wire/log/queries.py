@@ -62,14 +62,14 @@ _XA_ENDED: Final = re.compile(
 
 
 def classify(sql: str) -> tuple[Verb, str]:
-    """The verb and, for savepoints, the name folded to lower case (savepoint names ignore case)."""
+    """The verb and, for savepoints, the name."""
     plain = _PLAIN.get(sql.strip().upper())
     if plain is not None:
         return plain, ""
     for verb, pattern in _NAMED:
         match = pattern.fullmatch(sql)
         if match is not None:
-            return verb, _unquoted(match[1]).casefold()
+            return verb, _unquoted(match[1])
     return (Verb.XA if _XA.match(sql) else Verb.OTHER), ""
 
 
@@ -177,13 +177,11 @@ def _variable_end(raw: bytes, code: int, at: int) -> int:
 
 
 def _decoded(sql: bytes, charset: str) -> str:
-    """Text of a statement; in UTF-8 with U+FFFD where it is not text of its character set."""
+    """Text of a statement, with U+FFFD for bytes that are none of its character set. Which bytes belong together the
+    set alone says: a quote or a backslash may be the second one of a character."""
     if not charsets.carried(charset):
         return sql.decode(errors="replace")
-    try:
-        return charsets.decoded(charset, sql)
-    except UnicodeDecodeError:
-        return sql.decode(errors="replace")
+    return charsets.decoded(charset, sql, "replace")
 
 
 def unpack(packed: bytes) -> bytes:

@@ -129,7 +129,7 @@ class Transactions:
             payload = Payload(as_bytes(cython.address(e.body)))
             return self.unpack(payload, e)
         except CorruptLog as error:
-            if str(error).startswith("log "):
+            if error.at_event:
                 raise
             self.reader.corrupt(str(error))
 

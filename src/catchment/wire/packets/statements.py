@@ -81,9 +81,17 @@ def execute_packet(statement_id: int, parameters: Sequence[Parameter] = ()) -> b
 
 def dump_packet(start: LogOffset) -> bytes:
     """COM_BINLOG_DUMP from an offset to the end of the log."""
-    return _packets(
-        _DUMP + struct.pack("<IHI", start.offset, _NON_BLOCKING, _NO_SERVER_ID) + start.file.encode()
-    )
+    return _dump(start, _NON_BLOCKING, _NO_SERVER_ID)
+
+
+def standing_dump_packet(start: LogOffset, server_id: int) -> bytes:
+    """COM_BINLOG_DUMP from an offset on, which waits for more where the log ends. A server ends such a dump at once for
+    server id 0, and when another one comes that has the same id."""
+    return _dump(start, 0, server_id)
+
+
+def _dump(start: LogOffset, flags: int, server_id: int) -> bytes:
+    return _packets(_DUMP + struct.pack("<IHI", start.offset, flags, server_id) + start.file.encode())
 
 
 def dump_gtid_packet(known: GtidSet) -> bytes:

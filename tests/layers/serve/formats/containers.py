@@ -12,9 +12,9 @@ from py4j.java_gateway import JavaGateway, JavaObject
 import catchment
 from catchment.demo.server import PrivateServer
 from catchment.serve.formats.avro import AvroFile
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Heartbeat
 from catchment.serve.stream.stream import Stream
+from catchment.serve.stream.turn import Turn
 from tests.layers.serve.formats.told import SHARD
 from tests.promises.stream.sources import source_of
 

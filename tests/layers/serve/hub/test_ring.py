@@ -26,7 +26,7 @@ def entry(number: int, nbytes: int) -> Entry[int]:
 
 def taken(ring: Ring[int], index: int) -> int | None:
     found = ring.after(index, 0)
-    return None if found is None else found.messages[0]
+    return None if found is None else next(iter(found.messages))
 
 
 @given(st.lists(st.integers(1, 40), max_size=40), st.integers(0, 60), st.data())

@@ -7,13 +7,15 @@ import grpc
 import msgspec
 import pytest
 
+from catchment import world
 from catchment.model.errors import ConfigError
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.ends import end_by
 from catchment.serve.hub.said import Said, must_be_the_same
 from catchment.serve.hub.subscribed import taken_over
 from catchment.serve.rules.rule import Rule
-from catchment.serve.server.service import REASON, Streams
+from catchment.serve.server.calls import REASON
+from catchment.serve.server.service import Streams
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.tables import Chosen
 from tests.world.sim.serve.call import Aborted
@@ -86,7 +88,7 @@ class TakenOverFeeds:
 
 def test_whose_name_was_taken_is_not_told_to_go_on() -> None:
     """ABORTED asks clients to repeat: two of one name would throw each other out for ever."""
-    handler: Any = Streams(TakenOverFeeds()).handler()  # type: ignore[arg-type]
+    handler: Any = Streams(TakenOverFeeds(), world.event()).handler()  # type: ignore[arg-type]
     context, call = Context(), type("Call", (), {"method": "/catchment.stream.v1.Streams/Stream"})
     with pytest.raises(Aborted):
         list(handler.service(call).unary_stream(type("Request", (), {"feed": "shop"}), context))

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import ShardState
+from catchment.serve.changes.rows import GroupFacts
 from catchment.serve.stream.advance import Told
 from catchment.serve.stream.alignment import THRESHOLD_SECONDS, Alignment
+from catchment.wire.log.groups import SCHEMA
 
 STATE = ShardState(Position(LogOffset("b.000001", 4), 1, Server(1, "h", 3306), GtidList(())))
 # Bytes of a transaction.
@@ -21,8 +23,10 @@ BYTES = 100
 
 
 def told(*times: int, held: int | None = None, shown: bool = True) -> Told:
-    seconds = pa.array(times, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
-    groups = pa.table({"ordinal": pa.array(range(len(times)), pa.int64()), "_commit_timestamp": seconds})
+    groups = GroupFacts()
+    for ordinal, time in enumerate(times):
+        group = {"ordinal": ordinal, "timestamp": time, "sequence": 0}
+        groups.add(pa.RecordBatch.from_pylist([group], SCHEMA))
     last = times[-1] if times else 0
     return Told(
         STATE,

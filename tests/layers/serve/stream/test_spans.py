@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from catchment.model.cut import Cut
 from catchment.serve.stream.alignment import THRESHOLD_SECONDS
-from catchment.serve.stream.epochs import ShardTurn, Turn
 from catchment.serve.stream.spans import spans
+from catchment.serve.stream.turn import ShardTurn, Turn
 from catchment.serve.stream.vgtid import StreamCut
 from tests.layers.serve.stream.test_alignment import STATE, told
 

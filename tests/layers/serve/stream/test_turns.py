@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from catchment import world
-from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Heartbeat
+from catchment.serve.stream.turn import Turn
 from catchment.serve.stream.turns import Pace
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.world.sim.command import turn
 from tests.world.sim.serve.simulation import ServeSimulation
-from tests.world.sim.serve.theme import THEMES
+from tests.world.sim.serve.theme import ALL_THEMES
 
 
 def _made(seed: int, directory: Path, theme: str) -> ServeSimulation:
@@ -12,4 +12,4 @@ def _made(seed: int, directory: Path, theme: str) -> ServeSimulation:
 
 
 if __name__ == "__main__":
-    turn("tests.world.sim.serve", _made, "--theme", ("", *THEMES))
+    turn("tests.world.sim.serve", _made, "--theme", ("", *ALL_THEMES))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import grpc
 
-from catchment.serve.server.service import REASON
+from catchment.serve.server.calls import REASON
 from tests.world.sim.scheduler import Process, SimWorld
 
 

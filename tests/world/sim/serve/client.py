@@ -213,7 +213,7 @@ class _Following:
             self.given, ledger = name.begins(self.call, text, made_at)
             self.ledger = ledger
         elif kept.cut is not None:
-            if read(text).places != kept.cut.places:
+            if not self.sim.judge.goes_on(kept.cut, read(text)):
                 raise Wrong(f"it goes on at {read(text).places}, and stood at {kept.cut.places}")
             self.ledger = kept.copy()
         return self.ledger is not None

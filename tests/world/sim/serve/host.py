@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from catchment import world
 from catchment.config import CopyConfig
 from catchment.serve.hub.hub import Hub, Limits
 from catchment.serve.hub.subscribers import Subscribers
@@ -15,6 +16,7 @@ from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.service import NAME, Streams
 from catchment.serve.stream.source import Source
 from catchment.state.store import Store
+from catchment.world.port import Event
 from tests.world.sim.scheduler import Process, SimWorld
 from tests.world.sim.serve.call import Aborted, Call, End
 
@@ -48,7 +50,7 @@ class Host:
         self.process: Process | None = None
         self.hub: Hub | None = None
         self.faults: list[BaseException] = []
-        self._streams: Streams | None = None
+        self._stopping: Event | None = None
         self._feeds: Feeds | None = None
         self._handlers: Mapping[str, Any] = {}
         self._stops = False
@@ -76,8 +78,8 @@ class Host:
         store = Store.open(setting.state, FEED)
         kept = Subscribers(hub, self.source, store, setting.unacknowledged)
         self._feeds = Feeds({FEED: Served(Lock.of([TOKEN]), hub, kept)})
-        self._streams = Streams(self._feeds)
-        service = self._streams.handler()
+        self._stopping = world.event()
+        service = Streams(self._feeds, self._stopping).handler()
         self._handlers = {
             method: service.service(SimpleNamespace(method=f"/{NAME}/{method}"))
             for method in ("Stream", "Acknowledge")
@@ -136,9 +138,9 @@ class Host:
         self.world.spawn(process, "stop", lambda: self._stop(process)).watched = True
 
     def _stop(self, process: Process) -> None:
-        assert self._streams is not None
+        assert self._stopping is not None
         assert self._feeds is not None
-        self._streams.stop()
+        self._stopping.set()
         self.world.wait(lambda: all(call.over for call in self.calls), _STOP_SECONDS)
         for call in self.calls:
             call.active = False

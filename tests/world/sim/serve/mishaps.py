@@ -71,6 +71,11 @@ class Mishaps:
             if what == "away":
                 self.network.cut_until[port] = self.world.now + rng.choice((0.3, 1.0, 3.0))
                 continue
+            if what == "renamed":
+                server.renames = True
+                for _ in range(rng.choice((1, 1, 2))):
+                    server.restart(crash=rng.random() < 0.5)
+                continue
             self.broken = True
             if what == "purge":
                 server.purge(server.files[-1].number)

@@ -11,8 +11,17 @@ from catchment.serve.hub.ends import Why
 from catchment.serve.hub.said import Said
 from catchment.serve.hub.subscribed import Subscribed
 from catchment.serve.hub.subscribers import Subscribers
-from catchment.serve.server import service
-from catchment.serve.stream import advance, alignment, chunks, epochs, events_of, kept_images, shard_reader
+from catchment.serve.server import calls
+from catchment.serve.stream import (
+    advance,
+    alignment,
+    chunks,
+    epochs,
+    events_of,
+    kept_images,
+    shard_reader,
+    stream_shards,
+)
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.events import Commit, VGtid
@@ -75,6 +84,11 @@ def the_last_row_of_a_chunk_is_left_out(patch: pytest.MonkeyPatch) -> None:
         return chunks.Copied(found.state, rows)
 
     patch.setattr(shard_reader, "copied", fewer)
+
+
+@of_streams
+def a_log_that_comes_by_itself_is_never_asked_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(epochs, "_UNASKED_SECONDS", 1e9)
 
 
 @of_streams
@@ -161,7 +175,7 @@ def the_head_of_a_file_has_the_birth_of_the_one_before(patch: pytest.MonkeyPatch
 
 @of_streams
 def a_log_that_was_lost_is_passed_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(epochs, "must_go_on", lambda endpoint, position: None)
+    patch.setattr(stream_shards, "must_go_on", lambda endpoint, position: position)
     patch.setattr(advance, "must_be_unbroken", lambda endpoint, position, resets: None)
     patch.setattr(advance, "must_be_whole", lambda *args: None)
 
@@ -255,7 +269,7 @@ def a_subscriber_is_given_all_at_once(patch: pytest.MonkeyPatch) -> None:
 
 @of_streams
 def whose_name_was_taken_is_told_to_go_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(service._CODES, Why.TAKEN_OVER, service._CODES[Why.OVERTAKEN])
+    patch.setitem(calls._CODES, Why.TAKEN_OVER, calls._CODES[Why.OVERTAKEN])
 
 
 @of_streams
@@ -292,7 +306,7 @@ def all_wait_for_a_shard_at_rest(patch: pytest.MonkeyPatch) -> None:
         found = behind(one, shard, told, now)
         if told is None:
             return one._come.get(shard, found)
-        if told.groups.num_rows and told.held is None:
+        if len(told.groups) and told.held is None:
             return alignment._Come(told.event_time - one.ahead[shard], None)
         return found
 
@@ -320,4 +334,4 @@ def aligned_shards_are_told_one_after_another(patch: pytest.MonkeyPatch) -> None
 
 @of_streams
 def clocks_of_servers_are_taken_for_equal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(epochs, "clock_ahead", lambda endpoint: 0.0)
+    patch.setattr(stream_shards, "clock_ahead", lambda endpoint: 0.0)

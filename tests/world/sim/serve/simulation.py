@@ -14,7 +14,6 @@ import pytest
 
 from catchment import world as door
 from catchment.config import CopyConfig
-from catchment.model.table import Wording
 from catchment.serve.hub import hub as hub_module
 from catchment.serve.hub import turnstile
 from catchment.serve.hub.ends import End, Why, end_by
@@ -23,7 +22,7 @@ from catchment.serve.server import service, telling
 from catchment.serve.server import stream_pb2 as pb
 from catchment.serve.stream import epochs
 from catchment.serve.stream.source import source_of
-from catchment.source import first_cut, stored_at
+from catchment.source import stored_at
 from catchment.state import database
 from tests.world.sim.history import History, Place
 from tests.world.sim.scheduler import Process, SimWorld
@@ -36,7 +35,7 @@ from tests.world.sim.serve.ledger import Wrong
 from tests.world.sim.serve.mishaps import Mishaps, Writers
 from tests.world.sim.serve.name import Name
 from tests.world.sim.serve.skew import Skew
-from tests.world.sim.serve.theme import THEMES, Theme
+from tests.world.sim.serve.theme import ALL_THEMES, THEMES, Theme
 from tests.world.sim.serve.verdict import Judge, lacks
 from tests.world.sim.serve.watch import Lines, Watch
 from tests.world.sim.server import Server
@@ -63,7 +62,7 @@ class ServeSimulation:
     seed: int
     directory: Path
     turns_around: str = ""
-    shards: int = 2
+    shards: int = 0
     stops: int = 0
     faults: list[BaseException] = field(default_factory=list)
     exercise: str = ""
@@ -73,9 +72,9 @@ class ServeSimulation:
         self.rng = rng = self.world.rng
         of_seed = rng.choice(list(THEMES))
         self.turns_around = self.turns_around or of_seed
-        self.theme = theme = THEMES[self.turns_around]
+        self.theme = theme = ALL_THEMES[self.turns_around]
         servers = {}
-        for number in range(self.shards):
+        for number in range(self.shards or theme.shards):
             server = Server(f"s{number}", 101 + number, rng, self.world.steady_seconds)
             server.load({name: self._rows() for name in server.tables})
             server.commit((("t", 70, (70, 0)),), hold=0.0)
@@ -164,8 +163,6 @@ class ServeSimulation:
         logging.disable(logging.CRITICAL)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_engine", self._stores.engine)
-            patch.setattr(first_cut, "read_comments", lambda session, tables: {})
-            patch.setattr(first_cut, "read_wordings", lambda session, tables: {t: Wording() for t in tables})
             patch.setattr(turnstile, "COPYING", self.lines.copying)
             patch.setattr(turnstile, "CATCHING_UP", self.lines.catching_up)
             patch.setattr(turnstile.Turnstile.__init__, "__defaults__", (self.lines.fresh,))

@@ -41,7 +41,7 @@ _WRITING = Writing(
 
 @dataclass(frozen=True)
 class Theme:
-    """Of each, one choice is taken for a seed; of `clients` so many as `crowd` says.
+    """Of each, one choice is taken for a seed; of `clients` so many as `crowd` says. `shards`: how many there are.
 
     `copying`, `catching_up`, `fresh`: how many clients may read by themselves. `buffers`, `unacknowledged`: bytes.
     `turns`: bytes of a shard's log in one turn; `messages`: of a message. `chunks`: rows of one. `kills`: how likely a
@@ -51,6 +51,7 @@ class Theme:
     """
 
     clients: tuple[Habits, ...]
+    shards: int = 2
     crowd: tuple[int, ...] = (3, 4, 5)
     hosts: tuple[int, ...] = (1, 2)
     copying: tuple[int, ...] = (1, 2, 8)
@@ -134,6 +135,22 @@ LOST = Theme(
     breaks=("purge", "reset", "reset"),
     writing=replace(_WRITING, rotations=(4, 20)),
 )
+# One shard, whose log comes by itself once a client has caught up: in small parts, which end, break off, and come late.
+ALONE = Theme(
+    (EAGER, EAGER, LEAVING, NOW, SLOW, NARROW, CHOOSY),
+    shards=1,
+    crowd=(1, 2, 3),
+    breaks=("away", "reset"),
+    exercises=("steady", "quiet", "absence"),
+    writing=replace(_WRITING, rotations=(1, 4, 12), paces=(0.1, 0.3, 0.8)),
+)
+# Servers are restarted with another base name for their logs, once or twice in a row, while clients follow or are away.
+RENAMED = Theme(
+    (EAGER, LEAVING, LEAVING, NOW_LEAVING, SLOW),
+    breaks=("renamed",) * 4,
+    writing=replace(_WRITING, rotations=(1, 4), purges=(0,)),
+)
+# A seed takes one of these.
 THEMES = {
     "shared": SHARED,
     "slowly": SLOWLY,
@@ -145,4 +162,7 @@ THEMES = {
     "from_now": FROM_NOW,
     "skew": SKEW,
     "lost": LOST,
+    "alone": ALONE,
 }
+# These have seeds of their own.
+ALL_THEMES = {**THEMES, "renamed": RENAMED}

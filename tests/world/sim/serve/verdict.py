@@ -16,6 +16,8 @@ from tests.world.sim.serve.ledger import Ledger, Told, Transaction, Wrong, value
 from tests.world.sim.serve.wanted import Values, View
 from tests.world.sim.server import Server
 
+_FILE_START = 4
+
 Item = tuple[object, ...]
 
 
@@ -79,6 +81,18 @@ class Judge:
         after, told = found[0]
         after.others = [other for other, _ in found[1:]]
         return after, told
+
+    def goes_on(self, before: Cut, now: Cut) -> bool:
+        """Whether a stream that begins at one cut has all that one of before it has: a shard stands where it stood, or
+        at the head of a later file with no group in between."""
+        return now.places.keys() == before.places.keys() and all(
+            place == was or (place[1] == _FILE_START and not self._between(shard, was, place))
+            for (shard, place), was in zip(now.places.items(), before.places.values(), strict=True)
+        )
+
+    def _between(self, shard: str, begin: Place, end: Place) -> bool:
+        groups = self.servers[shard].history.groups
+        return end < begin or any(begin < group.end <= end for group in groups)
 
     def settle(self, ledger: Ledger, told: Told, text: str, views: Mapping[str, View]) -> None:
         """The client's next vgtid, up to which `told` was applied. Raises Wrong."""

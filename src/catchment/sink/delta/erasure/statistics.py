@@ -5,7 +5,6 @@ an entry without them says the same of the table. It takes the place of the othe
 size. For delta-rs 1.6 lists a checkpoint first, and looks for the footer at the end that it was told.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -14,22 +13,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from catchment import world
 from catchment.model.location import Location
 from catchment.sink.delta.files import delete, lake_file, lake_files, read_rows
-from catchment.sink.delta.layout import EPOCH, SHARD
+from catchment.sink.delta.statistics import unbounded
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
 from catchment.sink.storage.refused import refused
 
-_BOUNDS = ("minValues", "maxValues", "nullCount")
 _DRAFT_SECONDS = 3600.0  # a draft that is younger may be put still
 _PARSED = "stats_parsed"  # of a checkpoint that has them as columns, too
 Tells = Callable[[str], bool]
 
 
 def without_bounds(directory: Location, tells: Tells) -> int:
-    """Take bounds of files out of a table's log, but for those of shard and epoch, which the table's upkeep reads.
-    `tells`: whether a file, by its path in the table, is meant. How many entries and checkpoints were written again.
+    """Take bounds of files out of a table's log, but for those of shard and epoch. `tells`: whether a file, by its path
+    in the table, is meant. How many entries and checkpoints were written again.
 
     May be repeated. Raises SinkError.
     """
@@ -61,7 +60,7 @@ def _delete_copies(log: Location) -> None:
         if checksum.place.name[0].isdigit():
             delete(checksum.place)
     for draft in lake_files(log, ".tmp"):
-        if draft.since < time.time() - _DRAFT_SECONDS:
+        if draft.since < world.now_us() / 1e6 - _DRAFT_SECONDS:
             delete(draft.place)
 
 
@@ -93,13 +92,8 @@ def _stripped(add: dict[str, Any] | None, tells: Tells) -> bool:
     if add is None or not tells(unquote(add["path"])):
         return False
     before = add.get("stats")
-    if before is not None:
-        stats = msgspec.json.decode(before)
-        for name in _BOUNDS:
-            stats[name] = {k: v for k, v in stats.get(name, {}).items() if k in (SHARD, EPOCH)}
-        after = msgspec.json.encode(stats).decode()
-        if after != msgspec.json.encode(msgspec.json.decode(before)).decode():
-            add["stats"] = after
+    if (after := unbounded(before)) != before:
+        add["stats"] = after
     parsed = add.pop(_PARSED, None)
     return add.get("stats") != before or parsed is not None
 

@@ -1,6 +1,6 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 import pyarrow as pa
@@ -92,6 +92,8 @@ class DeltaSink:
             self.must_be_free(manifest)
         followed, told = manifest.followed, self._told
         known = told[1] if told is not None and told[0] is followed else None
+        if known is None:
+            self._keep_only({Tail.of(shape) for shape in followed})
         others: set[Tail] = set()
         if known is None:
             touched = {Tail.of(delta.shape) for delta in manifest.deltas}
@@ -107,6 +109,12 @@ class DeltaSink:
         versions = {str(shape.table): self._versions[Tail.of(shape)] for shape in shapes}
         self._told = followed, {**(known or {}), **versions}
         return self._told[1]
+
+    def _keep_only(self, tails: Collection[Tail]) -> None:
+        """Forget the logs of copies that are followed no more."""
+        self._versions = {tail: known for tail, known in self._versions.items() if tail in tails}
+        self._logs = {tail: known for tail, known in self._logs.items() if tail in tails}
+        self._fits = {tail: known for tail, known in self._fits.items() if tail in tails}
 
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""

@@ -30,6 +30,10 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
         else:
             files.setdefault(output.table, []).append(output.held)
     shapes = gathered.followed.by_table if inline else {}
+    if len(inline) == 1:
+        (((table, part), parts),) = inline.items()
+        files.setdefault(table, []).append(_write(root, epoch, shapes[table], part, parts))
+        return files
     with world.pool(_THREADS, "inline") as pool:
         written = [
             (table, pool.submit(_write, root, epoch, shapes[table], part, parts))

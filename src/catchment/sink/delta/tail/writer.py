@@ -1,8 +1,9 @@
 """Turning a task's rows into lake rows, and writing them where they were read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,12 +21,10 @@ INLINE_BYTES = 256 << 10
 def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.Table:
     """Rows under the lake's physical names and types; columns that the source lacks are null."""
     schema, there = arrow_schema(shape), set(rows.schema.names)
-    count = rows.num_rows
-    own = {
-        "_shard": pa.repeat(pa.scalar(shard, schema.field("_shard").type), count),
-        "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), count),
-        "_deleted": rows.column(DELETED) if DELETED in there else pa.repeat(pa.scalar(False), count),
-    }
+    own = _own_columns(rows, schema, shard, epoch)
+    alike = _as_they_come(rows, own, schema, {c.column.name: c.physical for c in shape.columns if c.live})
+    if alike is not None:
+        return alike
     source = {c.physical: c.column.name for c in shape.columns if c.live and c.column.name in there}
     columns = []
     for field in schema:
@@ -35,8 +34,32 @@ def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.T
             column = rows.column(source[field.name])
             columns.append(column if column.type == field.type else column.cast(field.type))
         else:
-            columns.append(pa.nulls(count, field.type))
+            columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.table(columns, schema=schema)
+
+
+def _own_columns(rows: pa.Table, schema: pa.Schema, shard: str, epoch: int) -> dict[str, Any]:
+    """Those with which each table of the lake begins, by their names."""
+    count, deleted = rows.num_rows, DELETED in rows.schema.names
+    return {
+        "_shard": pa.repeat(pa.scalar(shard, schema.field("_shard").type), count),
+        "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), count),
+        "_deleted": rows.column(DELETED) if deleted else pa.repeat(pa.scalar(False), count),
+    }
+
+
+def _as_they_come(
+    rows: pa.Table, own: Mapping[str, Any], schema: pa.Schema, physical: Mapping[str, str]
+) -> pa.Table | None:
+    """The rows under the names of the lake, if these are all of its columns in its order, as nearly always. Then no
+    column is looked at: of one row, that takes longer than all else."""
+    names = [name for name in rows.schema.names if name != DELETED]
+    if not physical.keys() >= set(names):
+        return None
+    found = rows.select(names).rename_columns([physical[name] for name in names])
+    for at, column in enumerate(own.values()):
+        found = found.add_column(at, schema.field(at), column)
+    return found if found.schema == schema else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +88,9 @@ class LakeWriter:
         if first is None:
             return None
         second = next(stream, None)
-        if second is None and first.nbytes <= INLINE_BYTES:
+        # The first says little of a slice of much, and the second looks at each column.
+        few = first.get_total_buffer_size() <= INLINE_BYTES or first.nbytes <= INLINE_BYTES
+        if second is None and few:
             return Output(shape.table, part, FewRows(first), counts["upserts"], counts["deletes"])
         batches = chain([first], [] if second is None else [second], stream)
         directory = tail_of(self.root, shape)

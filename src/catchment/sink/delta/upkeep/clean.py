@@ -8,6 +8,7 @@ delete what no version of the window needs.
 import math
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -76,6 +77,7 @@ class Cleaner:
         self.standing = set()
         if row is None:
             return 0
+        self._keep_only(row.manifest.followed)
         work: list[Callable[[], int]] = [partial(self._clean_staged, keeping)]
         work += [partial(self._clean_shared, log, keeping) for log in self._shared]
         work += [partial(self._clean_copy, row, shape, keeping) for shape in row.manifest.followed]
@@ -100,6 +102,14 @@ class Cleaner:
     def remembered(self) -> int:
         """How many entries of logs it holds in memory."""
         return sum(one.remembered for one in self._followed.values())
+
+    def _keep_only(self, shapes: Iterable[TableShape]) -> None:
+        """Forget what was read of tables, and of copies of them, that are followed no more."""
+        copies = {(shape.table, shape.generation): self._logs(shape) for shape in shapes}
+        logs = [*self._shared, *chain.from_iterable(copies.values())]
+        mine = {log.directory for log in logs}
+        self._followed = {place: one for place, one in self._followed.items() if place in mine}
+        self._replaced &= copies.keys()
 
     def _clean_staged(self, keeping: Keeping) -> int:
         """Delete rows that waited for a cut when their run ended: no epoch ever names them."""

@@ -31,6 +31,7 @@ from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.log.actions import commit_info
 from catchment.sink.delta.log.commit import fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.log.erased import count_erasure, counted
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.change_data import DIRECTORY
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS
@@ -105,6 +106,8 @@ class _Erasing:
         self._fault(Fault.DURING_ERASE)
         cleared = self._clear(self._plain.directory, plain, _newest(self._plain).files)
         for tail, found in zip(self._tails, tails, strict=True):
+            if first or found:
+                self._count(tail.log)
             cleared += self._clear(tail.log.directory, found, tail.unsettled())
         self._fault(Fault.DURING_ERASE)
         deleted = self._delete_of_plain(plain) + sum(map(self._delete_of_tail, self._tails, tails))
@@ -167,12 +170,14 @@ class _Erasing:
                     raise self._alive(back, live)
                 return None
             if not held and not self._disposable(listed, on):
+                if first:
+                    self._count(log)
                 return False
             actions = self._rewriting.replacing(on, held, data_change=bool(live))
             told = self._rewriting.untold(on) if live else []
             self._fault(Fault.DURING_ERASE)
             now_ms = world.now_us() // 1000
-            marks = [fenced(order.feed, order.fence)]
+            marks = [fenced(order.feed, order.fence), counted(on)]
             if log.put(on, commit_info("ERASE", now_ms), [*marks, *actions, *told]) is not None:
                 self._rewriting.forget_others(held)
                 self._rewritten += len(held)
@@ -205,6 +210,10 @@ class _Erasing:
             for path in replaced
             if (not keeps if self._name(path) in named else _epoch_of(path) <= self._epoch)
         ]
+
+    def _count(self, log: DeltaLog) -> None:
+        """Count the erasure in a log, before bounds are taken out of its checkpoints."""
+        count_erasure(log, self._order.feed, self._order.fence, str(self._erasure.table))
 
     def _clear(self, directory: Location, listed: Found, stay: Collection[str]) -> int:
         """Take the bounds of files that have the rows, but for those that stay, out of a log, and those of files that

@@ -103,6 +103,10 @@ class Keeper:
         except CatchmentError as error:
             failures.append(error)
         deleted = self._clean(order, newest) if order.cleans else 0
+        if order.cleans:  # which asks for the logs of all tables that are followed
+            self._logs.forget_others()
+            self._stood &= self._stands(newest)
+            self._indexes = {table: one for table, one in self._indexes.items() if table in newest.tables}
         if failures:
             raise failures[0]
         return Settled(changes, deleted)

@@ -82,7 +82,10 @@ class DeltaLake:
     def has_replaced(self, shape: TableShape) -> bool:
         """As the port has it."""
         log = self._plain.setdefault(shape.table, DeltaLog(table_dir(self._root, shape.table)))
-        return generation(log.newest(), self._feed, shape.table) >= shape.generation
+        replaced = generation(log.newest(), self._feed, shape.table) >= shape.generation
+        if replaced:
+            self._plain.pop(shape.table, None)
+        return replaced
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
