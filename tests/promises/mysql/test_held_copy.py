@@ -55,7 +55,7 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
         with FeedRun(life.feed, hold_back) as run:
             with written(life):
                 run.wait("it is told", lambda epochs: "no rows were copied" in caplog.text)
-                # No writer ever has a key as large, so the table had none at the first cut: the log alone brings its row.
+                # No writer has a key as large, so the first cut saw none either: the log alone brings its row.
                 mysql_server.sql(f"INSERT INTO {table} VALUES ({_BEYOND}, 9, 'in the log')")
                 epoch = run.wait_for_log(life.servers)
                 assert not epoch.cut.copied
