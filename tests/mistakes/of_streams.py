@@ -4,6 +4,13 @@ from tests.mistakes.planted import Mistake
 
 OF_STREAMS = (
     Mistake(
+        name="a stream takes up no definitions where its log stops naming columns",
+        file="serve/stream/shard_reader.py",
+        right="            if here == state:\n                raise\n",
+        wrong="            if here != state:\n                raise\n",
+        found_by="promises/stream/test_undescribed.py::test_it_goes_on_with_the_catalog[mariadb]",
+    ),
+    Mistake(
         name="a stream of Flight begins with the columns of its place alone",
         file="serve/server/flight.py",
         right="        while self._stays() and self._client.tick < asked_later:",

@@ -384,8 +384,10 @@ class Loop:
         for receipt in receipts:
             if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
                 continue
-            if not self._standing.cut.shards[receipt.shard].definitions:
-                cut = described(self._standing.cut, self._endpoints[receipt.shard])
+            shards = self._standing.cut.shards
+            if not shards[receipt.shard].definitions:
+                state = described(self._endpoints[receipt.shard], shards[receipt.shard])
+                cut = replace(self._standing.cut, shards={**shards, receipt.shard: state})
                 # Of shadow tables the catalog is not asked: they are copied when they take their places.
                 self._standing = replace(self._standing, cut=cut, shadows=())
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")

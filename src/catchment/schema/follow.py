@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from catchment.model.definition import DefinedColumn, Definition
+from catchment.model.definition import UNKNOWN, DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
@@ -98,8 +98,10 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
     in the statement's order.
 
     Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
-    statement found it.
+    statement found it, or nobody knows what it was like.
     """
+    if definition.is_unknown:
+        raise AlteredUnseen(f"{definition.table}: {UNKNOWN}")
     if sql_mode & NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
         raise AmbiguousText("it holds a backslash, which stands for itself in this sql_mode")
     actions = list(parted(did.actions))

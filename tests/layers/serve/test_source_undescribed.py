@@ -54,3 +54,24 @@ def test_a_stream_behind_gtids_reads_the_definition_from_the_catalog(
         server.sql("ALTER TABLE m.kv DROP v")
         with pytest.raises(SourceError, match=r"shard -80, m\.kv: it was altered at"):
             drive(feed, "m.kv", startingGtids=backup).finish()
+
+
+def test_a_log_that_stops_naming_columns(make_feed: MakeFeed, drive: Drive) -> None:
+    """The offset in front has no definition: it is read from the catalog, for rows as for chunks."""
+    with PrivateServer(server_id=9) as server:
+        server.sql(
+            "CREATE DATABASE m", "CREATE TABLE m.kv (k INT PRIMARY KEY, v INT UNSIGNED, w INT UNSIGNED)"
+        )
+        server.sql("INSERT INTO m.kv SELECT seq, seq, 4294967295 FROM m.seq_1_to_20")
+        driver = drive(make_feed(server, chunk_rows=8), "m.kv", maxChunksPerTrigger=1)
+        driver.step()
+        server.sql(
+            "SET GLOBAL binlog_row_metadata = NO_LOG",
+            "UPDATE m.kv SET v = 4294967295, w = 1 WHERE k < 12",
+            "INSERT INTO m.kv VALUES (21, 7, 8)",
+        )
+        driver.finish()
+        assert state(driver.rows, ("k",)) == source_rows({NAMES[0]: server}, "m.kv", ("k",))
+        server.sql("ALTER TABLE m.kv DROP v", "INSERT INTO m.kv VALUES (22, 9)")
+        driver.finish()
+        assert [(row["k"], row["v"], row["w"]) for row in driver.batches[-1]] == [(22, None, 9)]

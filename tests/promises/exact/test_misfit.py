@@ -12,21 +12,20 @@ from catchment.model.chunk import Chunk
 from catchment.model.definition import Definition
 from catchment.model.errors import Retry, SourceError
 from catchment.model.position import LogOffset, Position
-from catchment.model.shard import ShardState
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.run_task import run_task
 from catchment.schema.shape import first_shape
 from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.catalog import read_definition, read_table
-from catchment.source.definitions_at import definitions_at
+from catchment.source.definitions_at import definitions_at, described
 from catchment.source.session import connect
 from catchment.state.faults import Fault
 from tests.promises.exact.feedrun import FeedRun, make_feed
 from tests.promises.exact.steps import run_here
 from tests.promises.exact.undescribed import (
     ADD,
-    DROP,
     MINIMAL,
     TABLE,
     Servers,
@@ -90,6 +89,8 @@ def test_a_catalog_that_is_newer_than_the_position_is_refused(fresh: Servers, tm
         server.sql(f"INSERT INTO {TABLE} SET id = 51, a = 1")
         assert definitions_at(_endpoint(server), before, [T]) == (_defined(server),)
         server.sql(ADD)
+        here = described(_endpoint(server), ShardState(before, copies=(Copy(T),)))
+        assert here.definitions == (Definition.unknown(T),)
         with pytest.raises(SourceError) as refused:
             definitions_at(_endpoint(server), before, [T])
         assert refused.value.retry is Retry.NEVER
@@ -163,25 +164,3 @@ def _prepare(server: PrivateServer) -> None:
         ):
             cursor.execute(statement)
     session.close()
-
-
-def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
-    fresh: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_here(monkeypatch)
-    server = fresh["mariadb"]
-    server.sql("SET GLOBAL binlog_row_metadata = FULL")
-    make_table({"mariadb": server})
-    feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=100, interval="100ms")
-    with FeedRun(feed) as run:
-        run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
-        assert must_be_equal(run, {"-80": server}).cut.shards["-80"].definitions == ()
-    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
-    write(server, 51, "a", "b", "c")
-    server.sql(DROP)
-    write(server, 52, "a", "c")
-    with (
-        pytest.raises(SourceError, match=r"shop\.t: it was altered at .*start a new feed"),
-        FeedRun(feed) as run,
-    ):
-        run.wait("an error", lambda done: False)

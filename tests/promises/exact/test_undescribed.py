@@ -264,3 +264,27 @@ def test_an_alter_that_says_too_little_stops_its_table(
             assert "cannot be told" in stale.reason
             run.wait("it is exact again", lambda done: not done[-1].stale and done[-1].cut.copied)
             must_be_equal(run, servers)
+
+
+def test_an_alter_after_the_names_went_stops_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog does not tell any more what the table was like where the feed is."""
+    run_here(monkeypatch)
+    with started(**{"-80": (None, {**NO_LOG, "binlog_row_metadata": "FULL"})}) as servers:
+        server = servers["-80"]
+        server.sql("CREATE TABLE shop.u (id INT PRIMARY KEY)", "CREATE TABLE shop.w (id INT PRIMARY KEY)")
+        feed = make_feed(tmp_path, servers, "shop", chunk_rows=10, interval="100ms")
+        with FeedRun(feed) as run:
+            run.wait("all is copied", lambda done: done[-1].cut.copied)
+        server.sql("SET GLOBAL binlog_row_metadata = NO_LOG")
+        write(server, 51, "a", "b", "c")
+        server.sql("INSERT INTO shop.w VALUES (1)", ADD, "DROP TABLE shop.w", "INSERT INTO shop.u VALUES (1)")
+        write(server, 52, "n", "a", "b", "c")
+        with FeedRun(feed) as run:
+            run.wait("it is stale", lambda done: bool(done[-1].stale))
+            stale = next(one.stale for one in run.epochs if one.stale)
+            assert {one.table.name for one in stale} == {"t", "w"}
+            assert "what its columns were here is not known" in stale[0].reason
+            run.wait("it is exact again", lambda done: not done[-1].stale and done[-1].cut.copied)
+            must_be_equal(run, servers)

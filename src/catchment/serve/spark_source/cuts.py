@@ -21,6 +21,7 @@ from catchment.readers.checks import arrived, must_be_whole
 from catchment.schema.follow import Followed
 from catchment.serve.spark_source.columns import dropped_after
 from catchment.serve.spark_source.stream_cut import ShardBatch, StreamCut
+from catchment.source.definitions_at import described_where_needed
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts
 
@@ -106,6 +107,8 @@ def _step(endpoint: Endpoint, table: TableId, known: _Step, stop: LogOffset, bud
         state.copies,
         tuple(followed.now.values()),
     )
+    if not reached.definitions:
+        reached = described_where_needed(endpoint, reached)
     dropped = dropped_after(batch.dropped, followed.events.of(stretch.facts))
     return _Step(reached, ShardBatch(shown=stretch.reached_stop, dropped=dropped))
 

@@ -5,7 +5,7 @@ the same piece again gives the same rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -14,7 +14,7 @@ from catchment.epoch.work import ChunkTask, Nowhere, Target
 from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.epoch import TableShape
-from catchment.model.errors import SourceError, Unsupported
+from catchment.model.errors import SourceError, Undescribed, Unsupported
 from catchment.model.image import INTERNAL
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
@@ -35,6 +35,7 @@ from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.rows import batches
 from catchment.source.ask_ranges import inside
 from catchment.source.catalog import read_table
+from catchment.source.definitions_at import described
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import EndedGroups, read_log
 from catchment.source.session import connect
@@ -46,12 +47,12 @@ from catchment.wire.log.facts import Images
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A shard's log from the position of `start` to `stop`; changes count as far as rows are copied there."""
+    """A shard's log from the position of `state` to `stop`; changes count as far as rows are copied there."""
 
     options: SourceOptions
     shape: TableShape
     shard: str
-    start: ShardState
+    state: ShardState
     stop: LogOffset
     epoch: int
     dropped: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class LogRange:
     def copy(self) -> Copy:
         """How far the rows are copied at the start."""
         table = self.shape.table
-        return self.start.copying.get(table, Copy(table, done=True))
+        return self.state.copying.get(table, Copy(table, done=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,16 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a piece of work in exactly the types of `schema`; raises CatchmentError."""
     _, endpoints = work.options.load()
     endpoint = endpoints[work.shard]
+    try:
+        yield from _read(work, endpoint, schema)
+    except Undescribed:  # before any row: the log is read to its end first
+        here = described(endpoint, work.state)
+        if here == work.state:
+            raise
+        yield from _read(replace(work, state=here), endpoint, schema)
+
+
+def _read(work: Work, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
     if isinstance(work, LogRange):
         return _read_log(work, endpoint, schema)
     return _read_chunks(work, endpoint, schema)
@@ -133,7 +144,7 @@ def _table(shape: TableShape) -> Table:
 
 
 def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
-    table, start, definitions = work.shape.table, work.start.position, work.start.definitions
+    table, start, definitions = work.shape.table, work.state.position, work.state.definitions
     server, groups = start.server, GroupFacts()
     at_start = Wanted.of([work.shape], definitions, before="full")
     with ImageSequence() as kept:
@@ -187,7 +198,7 @@ def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]
     added = {name.lower() for a in altered for name in a.effect.added} - known
     if not added:
         return
-    with connect(endpoint, work.start.position.server) as session:
+    with connect(endpoint, work.state.position.server) as session:
         now = {column.name.lower() for column in read_table(session, work.shape.table).columns}
     if added & now:
         raise Unsupported(

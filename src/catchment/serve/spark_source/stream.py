@@ -88,7 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                     options=self._options,
                     shape=shape,
                     shard=shard,
-                    start=start,
+                    state=start,
                     stop=end.position.at,
                     epoch=until.cut.epoch,
                     dropped=since.batch[shard].dropped,

@@ -29,7 +29,7 @@ from catchment.serve.changes.rows import TIMESTAMP, GroupFacts
 from catchment.serve.stream.family_turn import FamilyTurn
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
-from catchment.source.definitions_at import definitions_needed
+from catchment.source.definitions_at import described_where_needed
 from catchment.source.identity import must_be_unbroken
 from catchment.source.log import EndedGroups, read_log
 from catchment.source.standing import StandingDump
@@ -305,8 +305,6 @@ def _definitions(known: Iterable[Definition], voids: Sequence[Void]) -> tuple[De
 
 def _defined(work: Advance, state: ShardState, voids: Sequence[Void]) -> ShardState:
     """The state with the definitions of tables that are copied again, where the log does not describe itself."""
-    again = [void.table for void in voids if not void.gone]
-    if not again:
+    if all(void.gone for void in voids):
         return state
-    found = definitions_needed(work.endpoint, state.position, again)
-    return replace(state, definitions=(*state.definitions, *found))
+    return described_where_needed(work.endpoint, state)

@@ -14,7 +14,7 @@ from catchment.model.table import TableId
 from catchment.serve.stream.tables import Chosen, must_be_usable, surveyed
 from catchment.serve.stream.vgtid import COPY, CURRENT, Start, Starts, StreamCut
 from catchment.source.catalog import list_tables
-from catchment.source.definitions_at import definitions_needed
+from catchment.source.definitions_at import described_where_needed
 from catchment.source.find_gtids import locate
 from catchment.source.first_cut import origin_of
 from catchment.source.first_position import known_prepared
@@ -92,6 +92,5 @@ def _behind(endpoint: Endpoint, gtids: str, chosen: Chosen) -> ShardState:
     position = replace(position, prepared=known_prepared(endpoint, position.at, xa))
     with connect(endpoint) as session:
         tables = list_tables(session, chosen)
-    definitions = definitions_needed(endpoint, position, tables)
     copies = tuple(Copy(table, done=True) for table in sorted(tables))
-    return ShardState(position, position.at, copies, definitions)
+    return described_where_needed(endpoint, ShardState(position, position.at, copies))

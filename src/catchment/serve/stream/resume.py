@@ -15,7 +15,7 @@ from catchment.schema.events import SchemaEvents, stops
 from catchment.schema.existence import existence
 from catchment.serve.stream.tables import REMEDY, Chosen, known_now
 from catchment.source.catalog import listed_tables
-from catchment.source.definitions_at import definitions_needed
+from catchment.source.definitions_at import described_where_needed
 from catchment.source.log import read_facts
 from catchment.source.session import connect
 
@@ -72,7 +72,5 @@ def rechosen(endpoint: Endpoint, state: ShardState, chosen: Chosen) -> ShardStat
     facts = read_facts(endpoint, position.server, position, None).facts
     more -= {table for table, came in existence(SchemaEvents(()).of(facts), position).there.items() if came}
     copies = sorted((*kept.copies, *map(Copy, more)), key=lambda copy: copy.table)
-    definitions = (
-        (*kept.definitions, *definitions_needed(endpoint, position, more)) if more else kept.definitions
-    )
-    return replace(kept, copies=tuple(copies), definitions=definitions)
+    kept = replace(kept, copies=tuple(copies))
+    return described_where_needed(endpoint, kept) if more else kept

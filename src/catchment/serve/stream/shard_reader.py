@@ -1,12 +1,13 @@
 """One shard of a stream: its log and its chunks, turn by turn, and what is known of its tables."""
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from catchment.feed.planner import Planner
 from catchment.model.cut import Tick
-from catchment.model.errors import CatchmentError, ConnectionLost, Retry
+from catchment.model.errors import CatchmentError, ConnectionLost, Retry, Undescribed
 from catchment.model.position import LogOffset, Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
@@ -19,6 +20,7 @@ from catchment.serve.stream.resume import copied_again
 from catchment.serve.stream.standing_log import StandingLog
 from catchment.serve.stream.tables import Chosen, Known, known_now
 from catchment.serve.stream.views import Views
+from catchment.source.definitions_at import described
 from catchment.source.standing import StandingDump
 
 
@@ -61,7 +63,7 @@ class ShardReader:
         else:
             lost = [copy.table for copy in state.copies if copy.table in here.open and not is_bare(copy)]
             state = copied_again(state, lost)
-        self._views.at(state, known)
+        self._look(state, known)
         return state, [Void(table, UNTOLD).explained(known.faults) for table in lost]
 
     def follows(self, state: ShardState) -> bool:
@@ -84,6 +86,30 @@ class ShardReader:
     ) -> Step:
         """Read the log up to a place, or what has come of one that stands; as `Advance` has it. `resets` None: nobody
         asked, or the shard did not answer. Raises CatchmentError."""
+        return self._by_definitions(
+            state, lambda state: self._read(state, stop, resets, until=until, shown=shown, untold=untold)
+        )
+
+    def _by_definitions(self, state: ShardState, step: Callable[[ShardState], Step]) -> Step:
+        """A step from a state; from the same with definitions of its tables where the log stopped naming columns."""
+        try:
+            return step(state)
+        except Undescribed:
+            here = described(self._endpoint, state)
+            if here == state:
+                raise
+            return step(here)
+
+    def _read(
+        self,
+        state: ShardState,
+        stop: LogOffset | None,
+        resets: Resets | None,
+        *,
+        until: int | None,
+        shown: bool,
+        untold: bool,
+    ) -> Step:
         known = self._tables(state)
         view = self._views.at(state, known)
         unmoved = Step(state, known, None, open=self._open)
@@ -145,6 +171,11 @@ class ShardReader:
 
     def copied(self, step: Step, tick: Tick) -> Step:
         """A step with the next chunks of its tables. Raises CatchmentError."""
+        return self._by_definitions(
+            step.state, lambda state: self._copied(dataclasses.replace(step, state=state), tick)
+        )
+
+    def _copied(self, step: Step, tick: Tick) -> Step:
         view = self._views.at(step.state, step.known)
         work = Copying(self._endpoint, step.state, step.known, view, step.open)
         found = copied(work, self._planner, tick)
@@ -161,7 +192,8 @@ class ShardReader:
         CatchmentError."""
         try:
             self.log.dump_at(state.position, state.position.at)
-            self.sees_children(state)
+            if state.keys:
+                self._look(state, self._tables(state))
         except CatchmentError as error:
             if error.retry is Retry.NEVER:
                 raise
@@ -169,6 +201,12 @@ class ShardReader:
     def sees_children(self, state: ShardState) -> bool:
         """Whether a view shows what foreign keys do from `state` on, if there are any. Raises CatchmentError."""
         return not state.keys or self._views.at(state, self._tables(state)) is not None
+
+    def _look(self, state: ShardState, known: Known) -> None:
+        """Replace views that have become old. Raises CatchmentError."""
+        # A log that stopped naming columns stays as it is until a turn reads it and takes up the definitions.
+        with contextlib.suppress(Undescribed):
+            self._views.at(state, known)
 
     def close(self) -> None:
         """Give all sessions back."""

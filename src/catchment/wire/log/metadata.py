@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from catchment.model.definition import Definition, hidden_name, is_hidden
+from catchment.model.definition import UNKNOWN, Definition, hidden_name, is_hidden
 from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.wire.cells import types
@@ -179,6 +179,10 @@ def _described(
     while data.rest():
         kind = data.take(1)[0]
         fields[kind] = data.take(data.number())
+    if definition is not None and definition.is_unknown:
+        if _NAMES not in fields:
+            raise AlteredUnseen(f"{identity}: {UNKNOWN}")
+        definition = None
     if _NAMES not in fields and definition is None:
         raise Undescribed(
             f"{identity}: the table map has no column names; set binlog_row_metadata=FULL on the server"
