@@ -90,15 +90,12 @@ class Tally:
 
     def _add_few(self, batch: pa.RecordBatch, files: list[str]) -> pa.RecordBatch:
         """The same, one group after the other: arrays take longer for one than for a thousand."""
-        groups = batch.to_pylist() if self.held is None else []
-        if self.until is not None and self.held is None:
-            later = [n for n, group in enumerate(groups) if group["timestamp"] > self.until][:1]
-            if later:
-                self.held = groups[later[0]]["timestamp"]
-                groups = groups[: later[0]]
         taken = 0
-        for group in groups:
-            if self.budget is not None and self.bytes >= self.budget:
+        for group in batch.to_pylist():
+            if self.full:
+                break
+            if self.until is not None and group["timestamp"] > self.until:
+                self.held = group["timestamp"]
                 break
             self._add_one(group, files, first=not taken)
             taken += 1
@@ -126,16 +123,16 @@ class Tally:
         self.last = LastGroup(place.start, place.end, _KINDS[group["kind"]], named)
 
     def _within_budget(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.until is not None and self.held is None:
-            later = np.flatnonzero(batch.column("timestamp").to_numpy() > self.until)
-            if len(later):
-                self.held = int(batch.column("timestamp")[int(later[0])].as_py())
-                batch = batch.slice(0, int(later[0]))
-        elif self.held is not None:
-            batch = batch.slice(0, 0)
+        if self.full:
+            return batch.slice(0, 0)
         sizes = np.cumsum(batch.column("end").to_numpy() - batch.column("start").to_numpy()) + self.bytes
         if self.budget is not None:
-            sizes = sizes[: 0 if self.bytes >= self.budget else int(np.searchsorted(sizes, self.budget)) + 1]
+            sizes = sizes[: int(np.searchsorted(sizes, self.budget)) + 1]
+        if self.until is not None:
+            later = np.flatnonzero(batch.column("timestamp").to_numpy()[: len(sizes)] > self.until)
+            if len(later):
+                self.held = int(batch.column("timestamp")[int(later[0])].as_py())
+                sizes = sizes[: int(later[0])]
         self.bytes = int(sizes[-1]) if len(sizes) else self.bytes
         return batch.slice(0, len(sizes))
 

@@ -63,3 +63,21 @@ def test_few_and_many_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatc
     few = summed(batches, Tally(epoch, budget, until))
     monkeypatch.setattr(groups, "_FEW", -1)
     assert few == summed(batches, Tally(epoch, budget, until))
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize("seed", range(60))
+def test_only_the_group_that_comes_next_is_held_back(
+    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the budget ends in front of a group that was written later, that one does not come next."""
+    monkeypatch.setattr(groups, "_FEW", few)
+    rng = random.Random(seed)
+    found = log(rng, mysql=True)
+    tally = Tally(None, budget=rng.randrange(1, 1500), until=1000 + rng.randrange(8))
+    _, (taken,) = summed([pa.RecordBatch.from_pylist(found, SCHEMA)], tally)
+    before = sum(group["end"] - group["start"] for group in found[:taken])
+    next_time = found[taken]["timestamp"] if taken < len(found) else None
+    is_held = next_time is not None and before < tally.budget and next_time > tally.until
+    assert tally.held == (next_time if is_held else None)
+    assert tally.full or taken == len(found)
