@@ -1,7 +1,8 @@
 """Clients of a server of streams, in a process of their own: `bench.serve` starts it, and reads what they met.
 
-A line of JSON says what they ask for, a later one how far they read. They parse each message and look at its last
-vgtid; rows are counted where that is asked for, since Python takes longer for it than the server for the row.
+A line of JSON says what they ask for, a later one how far they read. A line of theirs says that each of them has a
+place in the stream, which one that begins "current" gets with its first message. They parse each message and look at
+its last vgtid; rows are counted where that is asked for, since Python takes longer for it than the server for the row.
 """
 
 import json
@@ -70,6 +71,7 @@ class _Heard:
 class _Client:
     order: Order
     target: "_Awaited"
+    placed: threading.Event = field(default_factory=threading.Event)
     began: float = 0.0
     ended: float = 0.0
     nbytes: int = 0
@@ -103,6 +105,7 @@ class _Client:
             )
             self.began = time.time()
             for data in call(asked, metadata=(("authorization", f"Bearer {TOKEN}"),)):
+                self.placed.set()
                 yield self._parsed(data)
 
     def _parsed(self, data: bytes) -> _Heard:
@@ -125,7 +128,10 @@ class _Client:
             }
             headers = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {TOKEN}".encode())])
             self.began = time.time()
-            for chunk in client.do_get(flight.Ticket(json.dumps(asked).encode()), headers):
+            reader = client.do_get(flight.Ticket(json.dumps(asked).encode()), headers)
+            assert reader.schema is not None  # the first message
+            self.placed.set()
+            for chunk in reader:
                 if chunk.app_metadata:
                     yield _Heard(0, json.loads(chunk.app_metadata.to_pybytes()).get("text", ""))
                     continue
@@ -164,6 +170,12 @@ def main() -> None:
     with ThreadPoolExecutor(order.clients) as pool:
         running = [pool.submit(client.run) for client in clients]
         threading.Thread(target=_take, args=(awaited,), daemon=True).start()
+        for client, future in zip(clients, running, strict=True):
+            while not client.placed.wait(0.1):
+                if future.done():
+                    future.result()
+                    break
+        print(READY, flush=True)
         for future in running:
             future.result()
     met = Met(

@@ -18,7 +18,7 @@ import msgspec
 import yaml
 
 from bench.processes import cpu_seconds
-from bench.serve_client import FEED, TOKEN, Met, Order, Target
+from bench.serve_client import FEED, READY, TOKEN, Met, Order, Target
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
@@ -55,6 +55,7 @@ class Served:
         before = self._cpu()
         with _clients(order) as running:
             _tell(running, target)
+            _placed(running)
             met = _met(running)
         each = [ended - began for began, ended in zip(met.began, met.ended, strict=True)]
         return Reading(met, max(met.ended) - min(met.began), each, self._cpu() - before)
@@ -64,6 +65,7 @@ class Served:
         self._wait_for(lambda shown: not shown["clients"])
         with _clients(order) as running:
             self._joined(order.clients)
+            _placed(running)
             self.process.send_signal(signal.SIGSTOP)
             try:
                 _tell(running, write())
@@ -95,6 +97,7 @@ class Served:
 
     def _ages(self, order: Order) -> list[float]:
         with _clients(order) as running:
+            _placed(running)
             ages = _met(running).ages
         assert len(ages) > _FEWEST_AGES, f"{len(ages)} rows came"
         return ages[len(ages) // 10 :]
@@ -192,6 +195,12 @@ def _tell(running: "subprocess.Popen[str]", what: Order | Target) -> None:
     assert running.stdin is not None
     running.stdin.write(msgspec.json.encode(what).decode() + "\n")
     running.stdin.flush()
+
+
+def _placed(running: "subprocess.Popen[str]") -> None:
+    """Wait until all of the clients have begun."""
+    assert running.stdout is not None
+    assert running.stdout.readline().strip() == READY
 
 
 def _met(running: "subprocess.Popen[str]") -> Met:
