@@ -4,6 +4,20 @@ from tests.mistakes.planted import Mistake
 
 OF_VERIFY = (
     Mistake(
+        name="a comparison asks again for chunks that are more than memory may hold",
+        file="feed/verify.py",
+        right="            planner.shrink(chunks)\n",
+        wrong="            pass\n",
+        found_by="promises/verify/test_crowded.py::test_it_is_compared_in_smaller_chunks",
+    ),
+    Mistake(
+        name="a row with more changes than memory may hold is never compared",
+        file="feed/verify.py",
+        right=" or planner.is_least(chunks) else",
+        wrong=" else",
+        found_by="promises/verify/test_crowded.py::test_it_is_compared_in_smaller_chunks",
+    ),
+    Mistake(
         name="a sample takes 60 for a share of one, not for percent",
         file="model/sample.py",
         right="self.percent / 100 * (1 << _BITS)",

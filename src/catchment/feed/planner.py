@@ -222,6 +222,15 @@ class Planner:
         """How much a group may hold of what the log behind it says of its keys."""
         return IMAGE_BUDGETS * self._limits.log_budget
 
+    @property
+    def shrunk(self) -> bool:
+        """Whether chunks of the newest plan were too large, and can become smaller still."""
+        return any(self._pace(of).wanted() > 1 for of in self._shrunk)
+
+    def is_least(self, group: Sequence[Chunk]) -> bool:
+        """Whether smaller chunks than these cannot be asked for."""
+        return all(self._pace(chunk.of).wanted() == 1 for chunk in group)
+
     def shrink(self, group: Sequence[Chunk]) -> None:
         """Make the chunks of a group that was too large smaller; they grow again with those of later epochs.
 

@@ -11,7 +11,7 @@ from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, Failed
 from catchment.feed.changed_keys import ChangedKeys
 from catchment.feed.comparisons import Comparisons
-from catchment.feed.planner import Limits, Planner
+from catchment.feed.planner import IMAGE_BUDGETS, Limits, Planner
 from catchment.feed.portion import Takes, narrowed
 from catchment.feed.sparing import Sparing
 from catchment.feed.throttle import CHECK_SECONDS, Throttle
@@ -21,12 +21,12 @@ from catchment.feed.verify_standstill import FRUITLESS_WAVES_MAX, standstill
 from catchment.model.choice import ALL, Choice
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import EpochRow, Manifest
-from catchment.model.errors import ConfigError, Retry, StateError
+from catchment.model.errors import ConfigError, Retry, StateError, TooManyImages
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.strays import find_strays
-from catchment.readers.verify import VerifyReceipt, verify_chunks
+from catchment.readers.verify import VerifyReceipt, bounded, verify_chunks
 from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of
@@ -59,6 +59,7 @@ def verify(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
     planner = Planner(endpoints, limits, Throttle(rates=spared.throttle.rates))
+    image_bytes = IMAGE_BUDGETS * feed.copying.log_budget
     whole = _collated(row.manifest)
     verdict = _begun(row.manifest)
     to_compare, takes = narrowed(choice, row.manifest, endpoints, _to_compare(row.manifest, choice, whole))
@@ -78,7 +79,11 @@ def verify(
             planner.give_back(chunk for group in dealt for chunk in group.left_out)
             takers = [group.taken for group in dealt if group.taken]
             tasks = [
-                comparisons.task(row, row.manifest, chunks, nearest=planner.were_refused(chunks))
+                bounded(
+                    comparisons.task(row, row.manifest, chunks, nearest=planner.were_refused(chunks)),
+                    # What cannot be read in smaller parts takes the memory that it needs.
+                    None if chunks[0].table in whole or planner.is_least(chunks) else image_bytes,
+                )
                 for chunks in takers
             ]
             receipts = engine.each(verify_chunks, tasks) if tasks else []
@@ -87,6 +92,8 @@ def verify(
                 fruitless = 0
             elif shut:
                 spared.wait(CHECK_SECONDS)
+            elif planner.shrunk:
+                pass  # the next ones are half as large
             elif (fruitless := fruitless + 1) > FRUITLESS_WAVES_MAX:
                 raise standstill(feed.name, receipts, planner.unplanned, verdict)
             compared = advanced
@@ -225,6 +232,18 @@ class _Group:
         return list(takewhile(lambda chunk: chunk in read or chunk not in self.taken, mine))
 
 
+def _learn_sizes(
+    planner: Planner, groups: Sequence[Sequence[Chunk]], receipts: Sequence[VerifyReceipt | Failed]
+) -> None:
+    """Have the next chunks of tables smaller of which chunks were refused, before those that were read are learned
+    from."""
+    for chunks, receipt in zip(groups, receipts, strict=True):
+        if isinstance(receipt, VerifyReceipt):
+            planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0, receipt.crowded))
+        elif isinstance(receipt.error, TooManyImages):
+            planner.shrink(chunks)
+
+
 def _advanced(
     compared: Compared,
     dealt: Sequence[_Group],
@@ -234,6 +253,7 @@ def _advanced(
 ) -> Compared:
     """Move on past what was compared, or not taken, without a gap; raises what cannot be repeated."""
     after = {shard: {copy.table: copy for copy in copies} for shard, copies in compared.items()}
+    _learn_sizes(planner, [group.taken for group in dealt if group.taken], receipts)
     came = iter(receipts)
     for group in dealt:
         receipt = next(came) if group.taken else None
@@ -242,8 +262,6 @@ def _advanced(
                 raise receipt.error
             receipt = None
         found = receipt.compared if receipt is not None else {}
-        if receipt is not None:
-            planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
         for shard, table in dict.fromkeys(chunk.of for chunk in group.chunks):
             chunks = found.get(table, ())
             planner.learn(ChunkReceipt(shard, chunks, (), (), 0))

@@ -45,7 +45,8 @@ class VerifyReceipt:
     """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
     Chunks in `refused` were not compared: repeat them at a later epoch. `outputs`: the changes that mend the lake.
     `differing`: of chunks of chosen keys those that differ. `unproven`: keys whose SELECTs returned rows of before a
-    change in the log, by table: nothing has proven that change visible yet, so they count as the log has them."""
+    change in the log, by table: nothing has proven that change visible yet, so they count as the log has them.
+    `crowded`: the tables of those refused that need smaller chunks, for what the log says of them."""
 
     shard: str
     compared: dict[TableId, tuple[CopiedChunk, ...]]
@@ -55,6 +56,12 @@ class VerifyReceipt:
     outputs: tuple[Output, ...] = ()
     differing: dict[TableId, pa.Table] = field(default_factory=dict)
     unproven: dict[TableId, int] = field(default_factory=dict)
+    crowded: frozenset[TableId] = frozenset()
+
+
+def bounded(task: VerifyTask, image_bytes: int | None) -> VerifyTask:
+    """The task with the memory that it may take for what the log says of its keys; None: as much as it needs."""
+    return replace(task, copy=replace(task.copy, image_bytes=image_bytes))
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
@@ -87,6 +94,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
         outputs,
         {table: _keys(shapes[table], sides[table]) for table in chosen & sides.keys()},
         {table: keys for table, keys in group.unproven.items() if keys and table in whole},
+        group.crowded,
     )
 
 
