@@ -82,6 +82,12 @@ def attributes_of(words: Sequence[Word]) -> Sequence[Word]:
     return cursor.rest
 
 
+def has_size(words: Sequence[Word]) -> bool:
+    """Whether `type attributes` gives the type a size, as `FLOAT(5,1)` does. Raises AmbiguousText where it is not known
+    which type it is."""
+    return Cursor(_kind(words)[2]).sees("(")
+
+
 def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
     """The type's name in the catalog, whether it is a NATIONAL one, and the words behind it."""
     keywords = [w.keyword for w in words[:3]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import numpy as np
 from msgspec.structs import replace
 
 from catchment.model.definition import DefinedColumn
@@ -17,11 +18,12 @@ from catchment.model.table import DECIMAL_DIGITS_MAX, INTEGERS, ColumnType, Kind
 from catchment.schema.attributes import Attributes, attributes
 from catchment.schema.conditions import Conditions
 from catchment.schema.cursor import Untold
-from catchment.schema.declaration import attributes_of, read_column
+from catchment.schema.declaration import attributes_of, has_size, read_column
 from catchment.schema.defaults import NUMBER, Default, Form
 from catchment.schema.statement import AmbiguousText, Word
 from catchment.schema.widening import BITS
 from catchment.wire.cells.types import from_catalog
+from catchment.wire.log.declared import data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ class Filled:
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATETIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
+_TIME = re.compile(
+    r"(?P<sign>-?)(?P<hours>[0-9]{2,3}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])(?:\.(?P<fraction>[0-9]{1,6}))?"
+)
+# Of these the character set of the session's connection, which may be UCS-2, decides which bytes a text is.
+_OF_BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+_HOURS_MAX = 837  # what is beyond 838:59:59 is cut off
 _LENGTH = re.compile(r"\w+\(([0-9]+)\)")
 _SHORTEST_TEXT = 63  # characters that a TINYTEXT has in every character set
 _SHORTEST_BLOB = 255
@@ -60,11 +68,11 @@ def filled(words: Sequence[Word], conditions: Conditions) -> Filled | None:
     certain."""
     try:
         column = read_column(words, "", mysql=conditions.mysql)
-        kind = from_catalog(re.split(r"[( ]", column.declared, maxsplit=1)[0], column.declared, "utf8mb4")
+        kind = from_catalog(data_type(column.declared), column.declared, "utf8mb4")
         said = attributes(attributes_of(words[1:]))
         if said.null is None and kind.kind is Kind.TIMESTAMP:
             return None  # explicit_defaults_for_timestamp decides
-        value = _Filling(kind, column, conditions).value(said)
+        value = _Filling(kind, column, has_size(words[1:]), conditions).value(said)
     except (AmbiguousText, Unsupported):
         return None
     return Filled(words[0].text, replace(kind, charset=""), value)
@@ -72,10 +80,11 @@ def filled(words: Sequence[Word], conditions: Conditions) -> Filled | None:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """A column of this type, declared so, that comes to rows under some conditions."""
+    """A column of this type, declared so, that comes to rows under some conditions. `sized`: with a size."""
 
     kind: ColumnType
     column: DefinedColumn
+    sized: bool
     conditions: Conditions
 
     def value(self, said: Attributes) -> str | None:
@@ -118,24 +127,39 @@ class _Filling:
         raise Untold("the type has no implicit default that is known")
 
     def _literal(self, default: Default) -> str:
-        kind, text = self.kind, default.text
+        text = default.text
         if default.form in (Form.BITS, Form.BYTES):
             return self._of_bytes(default)
         if default.form not in (Form.NUMBER, Form.TEXT):
             raise Untold("an expression is the default")
-        quoted = default.form is Form.TEXT
-        if quoted and text == "" and not self.conditions.usual:
+        value = self._quoted(text) if default.form is Form.TEXT else None
+        return self._number(text) if value is None else value
+
+    def _quoted(self, text: str) -> str | None:
+        """What a text is as a value of the type; None where it is taken for a number."""
+        kind = self.kind
+        if text == "" and not self.conditions.usual:
             raise Untold("EMPTY_STRING_IS_NULL may make NULL of it")
-        if quoted and kind.kind in (Kind.ENUM, Kind.SET):
+        if kind.kind in (Kind.ENUM, Kind.SET):
             return _known_label(kind, text)
-        if quoted and kind.kind in (Kind.DATE, Kind.DATETIME):
+        if kind.kind in (Kind.DATE, Kind.DATETIME):
             return _moment(kind, text)
-        if quoted and kind.kind is Kind.TEXT:
+        if kind.kind is Kind.TIME:
+            return _time(kind, text)
+        if kind.kind is Kind.TEXT:
             return self._text(text)
+        if kind.kind is Kind.BIT:  # a text is taken for bits
+            raise Untold("a text is the default of bits")
+        if text == "" and data_type(self.column.declared) in _OF_BYTES:
+            return bytes(self._length() if kind.kind is Kind.BINARY else 0).hex()
+        return None
+
+    def _number(self, text: str) -> str:
+        kind = self.kind
         if kind.kind is Kind.DECIMAL:
             return _decimal(kind, text)
-        if kind.kind is Kind.BIT and quoted:  # a text is taken for bits
-            raise Untold("a text is the default of bits")
+        if kind.kind in (Kind.FLOAT, Kind.DOUBLE) and not self.sized:
+            return _float(kind, text)
         return _whole(text, *_range(kind))
 
     def _of_bytes(self, default: Default) -> str:
@@ -206,6 +230,28 @@ def _decimal(kind: ColumnType, text: str) -> str:
         raise Untold("it is not known which number the column has")
     sign = "-" if value < 0 else ""
     return sign + whole + (f".{fraction.ljust(kind.scale, '0')}" if kind.scale else "")
+
+
+def _float(kind: ColumnType, text: str) -> str:
+    """The nearest number of the type. Servers read a DOUBLE, of which a FLOAT is the nearest one."""
+    if not NUMBER.fullmatch(text):
+        raise Untold("it is not known which number the column has")
+    value = np.float64(text)
+    with np.errstate(over="ignore"):
+        found = np.float32(value) if kind.kind is Kind.FLOAT else value
+    if not np.isfinite(found) or (kind.unsigned and value < 0) or (found == 0 and text.startswith("-")):
+        raise Untold("it is not known which number the column has")
+    return np.format_float_positional(found, unique=True, trim="-")
+
+
+def _time(kind: ColumnType, text: str) -> str:
+    """In microseconds."""
+    found = _TIME.fullmatch(text)
+    if found is None or int(found["hours"]) > _HOURS_MAX or len(found["fraction"] or "") > kind.scale:
+        raise Untold("it is not known which time the column has")
+    seconds = int(found["hours"]) * 3600 + int(found["minutes"]) * 60 + int(found["seconds"])
+    micros = seconds * 1_000_000 + int((found["fraction"] or "").ljust(6, "0"))
+    return str(-micros if found["sign"] else micros)
 
 
 def _moment(kind: ColumnType, text: str) -> str:

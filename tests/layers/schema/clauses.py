@@ -2,7 +2,7 @@
 each. The table is that of test_clauses.py.
 """
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -245,6 +245,13 @@ VALUES: Final[dict[str, dict[str, object]]] = {
         "DECIMAL(9,2) DEFAULT 0x1f": 31,
         "DECIMAL(9,2) DEFAULT b'11'": 3,
         "DOUBLE DEFAULT 0x1f": 31.0,
+        "DOUBLE NOT NULL DEFAULT 0.1": 0.1,
+        "DOUBLE DEFAULT '-12.345678901234567890'": -12.34567890123456789,
+        "FLOAT DEFAULT 0.25": 0.25,
+        "TIME NOT NULL DEFAULT '00:00:00'": timedelta(0),
+        "TIME(3) DEFAULT '-08:30:00.25'": -timedelta(hours=8, minutes=30, milliseconds=250),
+        "VARBINARY(4) NOT NULL DEFAULT ''": b"",
+        "BINARY(2) NOT NULL DEFAULT ''": b"\0\0",
         "YEAR DEFAULT 0x7cf": 1999,
         "VARBINARY(4) NOT NULL DEFAULT x'00ff'": b"\0\xff",
         "VARBINARY(4) DEFAULT x''": b"",
@@ -307,7 +314,7 @@ COPIED: Final = {
     "ADD n INT DEFAULT NEXT VALUE FOR numbers": _UNLOGGED,
     "ADD n DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6)": _UNLOGGED,
     "ADD n TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)": _UNLOGGED,
-    "ADD n TIME DEFAULT '01:02:03'": _UNLOGGED,
+    "ADD n TIME DEFAULT '1:02:03'": _UNLOGGED,
     "ADD n POINT NOT NULL": _UNLOGGED,
     "ADD n INT GENERATED ALWAYS AS (a + 1) VIRTUAL": _UNLOGGED,
     "ADD n INT AS (a + 1) PERSISTENT": _UNLOGGED,

@@ -1,8 +1,8 @@
 """What a feed does with each clause of ALTER TABLE, by the table in clauses.py, and the servers that judge it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -53,21 +53,22 @@ def _is_as_said(action: str, said: str, *, mysql: bool) -> bool:
     return (did.added, did.dropped, did.filled) == (("n",), (), ())
 
 
+_READ: dict[Kind, Callable[[str], object]] = {
+    **dict.fromkeys((Kind.BINARY, Kind.BLOB), bytes.fromhex),
+    **dict.fromkeys((Kind.TEXT, Kind.ENUM, Kind.SET), str),
+    **dict.fromkeys((Kind.FLOAT, Kind.DOUBLE), float),
+    Kind.DATE: date.fromisoformat,
+    Kind.DATETIME: datetime.fromisoformat,
+    Kind.TIME: lambda text: timedelta(microseconds=int(text)),
+}
+
+
 def _shown(told: Filled) -> object:
     """The value as the driver gives it."""
     assert told.value is not None
-    match told.type.kind:
-        case Kind.BIT:
-            return int(told.value).to_bytes((told.type.length + 7) // 8, "big")
-        case Kind.BINARY | Kind.BLOB:
-            return bytes.fromhex(told.value)
-        case Kind.TEXT | Kind.ENUM | Kind.SET:
-            return told.value
-        case Kind.DATE:
-            return date.fromisoformat(told.value)
-        case Kind.DATETIME:
-            return datetime.fromisoformat(told.value)
-    return Decimal(told.value)
+    if told.type.kind is Kind.BIT:
+        return int(told.value).to_bytes((told.type.length + 7) // 8, "big")
+    return _READ.get(told.type.kind, Decimal)(told.value)
 
 
 SAID = (

@@ -73,6 +73,9 @@ WRITTEN = Kind(
         "written so": "ALTER TABLE t ADD n BINARY(4) DEFAULT x'00ff', ADD e BINARY(3) NOT NULL,"
         " ADD h INT NOT NULL DEFAULT 0x1f, ADD i DECIMAL(9,2) DEFAULT b'11',"
         " ADD k TINYINT(1) DEFAULT b'1', ADD l VARBINARY(4) DEFAULT 0xfff; UPDATE t SET a = 1 WHERE id = 1",
+        "fractions written so": "ALTER TABLE t ADD n DOUBLE NOT NULL DEFAULT 0.1, ADD e FLOAT DEFAULT '-0.25',"
+        " ADD h VARBINARY(9) DEFAULT '';"
+        " UPDATE t SET a = 1 WHERE id = 1",
         "texts written so": "ALTER TABLE t ADD n VARCHAR(10) BINARY NOT NULL DEFAULT 'x',"
         " ADD e CHAR(5) ASCII DEFAULT x'4142',"
         " ADD f NCHAR(5) DEFAULT N'x', ADD g CHAR(5) CHARACTER SET latin1 BINARY NULL; UPDATE t SET a = 1 WHERE id = 1",
