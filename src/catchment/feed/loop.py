@@ -379,14 +379,14 @@ class Loop:
         self._planner.read()
 
     def _describe(self, receipts: Sequence[Receipt]) -> None:
-        """Take up the definitions of shards whose log has stopped to describe itself, or of whose tables each one was
-        copied again; raises CutMissed then."""
+        """Take up the definitions that tables lack where a shard's log does not name columns any more; raises CutMissed
+        then."""
         for receipt in receipts:
             if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
                 continue
             shards = self._standing.cut.shards
-            if not shards[receipt.shard].definitions:
-                state = described(self._endpoints[receipt.shard], shards[receipt.shard])
+            state = described(self._endpoints[receipt.shard], shards[receipt.shard])
+            if state != shards[receipt.shard]:
                 cut = replace(self._standing.cut, shards={**shards, receipt.shard: state})
                 # Of shadow tables the catalog is not asked: they are copied when they take their places.
                 self._standing = replace(self._standing, cut=cut, shadows=())

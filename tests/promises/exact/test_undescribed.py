@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Writer, Writers
@@ -174,11 +175,16 @@ def test_metadata_switched_off_and_on_while_the_feed_runs(
             write(first, 53, "n", "a", "b", "c")
             first.sql("SET GLOBAL binlog_row_metadata = FULL")
             write(first, 54, "n", "a", "b", "c")
+            for server in servers.values():
+                server.sql("CREATE TABLE shop.came (id INT PRIMARY KEY)", "INSERT INTO shop.came VALUES (1)")
+            run.wait("another table has come", lambda done: done[-1].cut.copied and len(done[-1].shapes) == 2)
             first.sql(DROP)
             write(first, 55, "n", "a", "c")
             first.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+            first.sql("INSERT INTO shop.came VALUES (2)")
             write(first, 56, "n", "a", "c")
-            must_be_equal(run, servers)
+            epoch = must_be_equal(run, servers).epoch
+            assert sorted(read(feed, "shop.came", epoch).arrow()["id"].to_pylist()) == [1, 1, 2]
         first.sql("SET GLOBAL binlog_row_metadata = NO_LOG")
         first.sql("SET sql_log_bin = 0", "ALTER TABLE shop.t DROP a")
         first.sql(f"INSERT INTO {TABLE} SET id = 60, n = 1")
